@@ -1,0 +1,2 @@
+//! The durably command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The runtime of durably: worker, committer, mailboxes, sweeper, beat

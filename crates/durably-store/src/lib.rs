@@ -1,0 +1,30 @@
+//! The store port: what the runtime asks of a database, in coarse commands and in terms of the
+//! domain, and the memory adapter, which is plain and is the model that others are compared with.
+//!
+//! Committed, conflict, fenced and held are answers, not errors. Errors ([`StoreError`]) have a
+//! class: callers branch on that and never on a variant.
+//!
+//! Do not implement [`Store`] outside this workspace yet: the trait grows with the engine.
+
+mod answer;
+mod clock;
+mod command;
+mod error;
+mod find;
+mod hint;
+pub mod memory;
+mod port;
+
+pub use answer::{
+    AskAnswer, BeatAnswer, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork, CommitAnswer,
+    Committed, Delivered, InboxEntry, Loaded, Parked, RunView, Swept,
+};
+pub use clock::{Clock, ManualClock};
+pub use command::{
+    Base, Beat, CallId, ClaimCall, Claimable, Delivery, HandBack, Heartbeat, Held, KeyCheck,
+    LoadCall, NewRun, Registration, Returned, RunCommit, SweepCall, TurnAfter, Want,
+};
+pub use error::{Class, StoreError};
+pub use find::{DeadLetterRow, EventRow, HistoryPage, RunQuery, TaskRow, WorkerRow, WorkerStatus};
+pub use hint::{Hint, Hints, Listener};
+pub use port::{Answer, Store};

@@ -1,0 +1,49 @@
+//! Facts for inboxes.
+
+use super::state::{Entry, State};
+use crate::answer::Delivered;
+use crate::command::Delivery;
+use crate::hint::Hint;
+use durably_kernel::{Fact, Timestamp};
+
+impl State {
+    /// A repeat is recognised before anything else is looked at.
+    pub(super) fn deliver(&mut self, delivery: Delivery, now: Timestamp) -> Delivered {
+        let Some(record) = self.runs.get_mut(&delivery.run) else {
+            return Delivered::Unknown;
+        };
+        if let Some(at) = record
+            .inbox
+            .iter()
+            .position(|entry| entry.id == delivery.id)
+        {
+            return Delivered::Entry(at as u64 + 1);
+        }
+        if record.status.has_ended() {
+            return Delivered::Ended(record.status);
+        }
+        if let Some(held) = &delivery.claim {
+            let row = record.rows.get(&held.claim.place);
+            if !row.is_some_and(|row| row.stands(&held.claim, &held.who)) {
+                return Delivered::Fenced;
+            }
+            record.rows.remove(&held.claim.place);
+        }
+        let wakes = delivery.fact.wakes();
+        let fact = match delivery.fact {
+            Fact::Signal(mut signal) => {
+                signal.sent_at = now;
+                Fact::Signal(signal)
+            }
+            fact => fact,
+        };
+        record.inbox.push(Entry {
+            id: delivery.id,
+            fact,
+        });
+        let number = record.inbox_last();
+        self.ensure_turn(delivery.run, wakes);
+        self.hints.push(Hint::Inbox(delivery.run));
+        Delivered::Entry(number)
+    }
+}

@@ -1,0 +1,239 @@
+//! Life of processes: registration, beats, hand-backs, the end.
+
+use super::commit::is_claimable;
+use super::state::{State, WorkerRecord};
+use crate::answer::{AskAnswer, BeatAnswer, ClaimedTask};
+use crate::command::{Beat, Claimable, HandBack, Registration, Returned};
+use crate::find::{WorkerRow, WorkerStatus};
+use durably_kernel::{
+    ActivityOptions, Claim, LossCause, Place, RunId, TaskKind, TaskState, Timestamp, WorkerId,
+};
+
+/// A claim that so many beats in a row did not name goes back.
+const UNNAMED_MAX: u32 = 3;
+
+impl State {
+    pub(super) fn register(&mut self, new: Registration, now: Timestamp) -> Timestamp {
+        self.wake_parked(&new.can);
+        let row = WorkerRow {
+            who: new.who.clone(),
+            group: new.group,
+            status: WorkerStatus::Active,
+            capacity: new.capacity,
+            load: 0,
+            queues: new.queues,
+            can: new.can,
+            host: new.host,
+            version: new.version,
+            started_at: now,
+            beat_at: now,
+        };
+        let birth = self.workers.len();
+        self.workers.insert(
+            new.who,
+            WorkerRecord {
+                row,
+                can: new.can,
+                birth,
+            },
+        );
+        now
+    }
+
+    /// New code may fit where old code did not: parked runs of its types are due at once.
+    fn wake_parked(&mut self, can: &[Claimable]) {
+        for record in self
+            .runs
+            .values_mut()
+            .filter(|record| record.parked.is_some())
+        {
+            let Some(row) = record.rows.get_mut(&Place::TURN) else {
+                continue;
+            };
+            let hosted = can.iter().any(|can| {
+                can.keys()
+                    .contains(&(TaskKind::Turn, row.name.as_str(), row.version))
+            });
+            if hosted && row.state == TaskState::Waiting {
+                State::make_ready(&mut self.order, &mut self.hints, row);
+            }
+        }
+    }
+
+    pub(super) fn drain(&mut self, who: &WorkerId) {
+        if let Some(worker) = self.workers.get_mut(who) {
+            if worker.row.status == WorkerStatus::Active {
+                worker.row.status = WorkerStatus::Draining;
+            }
+        }
+    }
+
+    pub(super) fn leave(&mut self, who: &WorkerId, now: Timestamp) {
+        let Some(worker) = self.workers.get_mut(who) else {
+            return;
+        };
+        if !worker.row.status.holds_claims() {
+            return;
+        }
+        worker.row.status = WorkerStatus::Stopped;
+        worker.row.load = 0;
+        for (run, place) in self.rows_of(who) {
+            self.give_up(run, place, Returned::Stopped, now);
+        }
+    }
+
+    pub(super) fn hand_back(&mut self, who: &WorkerId, back: HandBack, now: Timestamp) {
+        let Some(record) = self.runs.get(&back.claim.run) else {
+            return;
+        };
+        let Some(row) = record.rows.get(&back.claim.place) else {
+            return;
+        };
+        let named = row.seq == back.claim.seq && row.number == back.claim.number;
+        if named && row.is_owned_by(who) {
+            self.give_up(back.claim.run, back.claim.place, back.how, now);
+        }
+    }
+
+    /// A claimed row goes back to the queue, a cancelling one goes.
+    fn give_up(&mut self, run: RunId, place: Place, how: Returned, now: Timestamp) {
+        let record = self.runs.get_mut(&run).expect("found before");
+        let row = record.rows.get_mut(&place).expect("found before");
+        if row.state == TaskState::Cancelling {
+            record.rows.remove(&place);
+            return;
+        }
+        match (how, row.kind) {
+            // Only a cancelling row can be confirmed away: this one was revived meanwhile.
+            (Returned::Confirmed, _) => return,
+            (Returned::Unstarted, TaskKind::Activity) => row.attempt -= 1,
+            (Returned::Stopped, TaskKind::Activity) => row.note_loss(LossCause::Stopped, now),
+            (Returned::Unstarted | Returned::Stopped, _) => {}
+        }
+        State::make_ready(&mut self.order, &mut self.hints, row);
+    }
+
+    pub(super) fn rows_of(&self, who: &WorkerId) -> Vec<(RunId, Place)> {
+        let mut rows = Vec::new();
+        for (run, record) in &self.runs {
+            for (place, row) in &record.rows {
+                if row.is_owned_by(who) {
+                    assert!(
+                        is_claimable(row.kind),
+                        "only turns and activities have owners"
+                    );
+                    rows.push((*run, *place));
+                }
+            }
+        }
+        rows
+    }
+
+    pub(super) fn beat(&mut self, beat: &Beat, now: Timestamp) -> BeatAnswer {
+        match self.workers.get_mut(&beat.who) {
+            Some(worker) if worker.row.status.holds_claims() => {
+                worker.row.beat_at = now;
+                worker.row.load = beat.load;
+            }
+            _ => return BeatAnswer::Refused,
+        }
+        self.take_heartbeats(beat, now);
+        let (mut lost, mut cancelling) = (Vec::new(), Vec::new());
+        for claim in &beat.claims {
+            match self.state_of(claim, &beat.who) {
+                Some(TaskState::Claimed) => {}
+                Some(TaskState::Cancelling) => cancelling.push(*claim),
+                _ => lost.push(*claim),
+            }
+        }
+        let unnamed = self.count_unnamed(beat, now);
+        let unread = self.unread_of(&beat.who);
+        BeatAnswer::Alive {
+            lost,
+            cancelling,
+            unnamed,
+            unread,
+            now,
+        }
+    }
+
+    fn take_heartbeats(&mut self, beat: &Beat, now: Timestamp) {
+        for heartbeat in &beat.heartbeats {
+            let claim = &heartbeat.claim;
+            let Some(record) = self.runs.get_mut(&claim.run) else {
+                continue;
+            };
+            let Some(row) = record.rows.get_mut(&claim.place) else {
+                continue;
+            };
+            if !row.stands(claim, &beat.who) {
+                continue;
+            }
+            if heartbeat.details.is_some() {
+                row.details = heartbeat.details.clone();
+            }
+            if let Some(owner) = &mut row.owner {
+                let every = *owner.heartbeat.get_or_insert(ActivityOptions::HEARTBEAT);
+                owner.heartbeat_by = Some(now.after(every));
+            }
+        }
+    }
+
+    /// Claims that the process did not name: reported, and given back after three beats.
+    fn count_unnamed(&mut self, beat: &Beat, now: Timestamp) -> Vec<ClaimedTask> {
+        let mut unnamed = Vec::new();
+        for (run, place) in self.rows_of(&beat.who) {
+            let row = self
+                .runs
+                .get_mut(&run)
+                .and_then(|record| record.rows.get_mut(&place));
+            let row = row.expect("found before");
+            let named = beat.claims.contains(&row.claim(run));
+            let owner = row.owner.as_mut().expect("owned");
+            if row.state != TaskState::Claimed || named {
+                owner.unnamed = 0;
+                continue;
+            }
+            owner.unnamed += 1;
+            match owner.unnamed >= UNNAMED_MAX {
+                true => self.give_up(run, place, Returned::Unstarted, now),
+                false => unnamed.push(self.claimed_task(run, place)),
+            }
+        }
+        unnamed
+    }
+
+    fn state_of(&self, claim: &Claim, who: &WorkerId) -> Option<TaskState> {
+        let row = self.runs.get(&claim.run)?.rows.get(&claim.place)?;
+        let same = row.is_owned_by(who) && row.seq == claim.seq && row.number == claim.number;
+        same.then_some(row.state)
+    }
+
+    fn unread_of(&self, who: &WorkerId) -> Vec<RunId> {
+        let holds = |record: &super::state::RunRecord| {
+            let turn = record.rows.get(&Place::TURN);
+            turn.is_some_and(|row| row.state == TaskState::Claimed && row.is_owned_by(who))
+        };
+        self.runs
+            .iter()
+            .filter(|(_, record)| record.inbox_last() > record.inbox_used && holds(record))
+            .map(|(run, _)| *run)
+            .collect()
+    }
+
+    pub(super) fn ask(&self, who: &WorkerId) -> AskAnswer {
+        let mut answer = AskAnswer {
+            active: self.is_alive(who),
+            ..AskAnswer::default()
+        };
+        for (run, place) in self.rows_of(who) {
+            let row = &self.runs[&run].rows[&place];
+            match row.state {
+                TaskState::Cancelling => answer.cancelling.push(row.claim(run)),
+                _ => answer.standing.push(row.claim(run)),
+            }
+        }
+        answer.unread = self.unread_of(who);
+        answer
+    }
+}

@@ -1,0 +1,122 @@
+//! Reads: for turns, and for people.
+
+use super::UNREAD_MAX;
+use super::state::{RunRecord, State};
+use crate::answer::{Loaded, RunView};
+use crate::command::LoadCall;
+use crate::find::{DeadLetterRow, EventRow, HistoryPage, RunQuery, TaskRow, WorkerRow};
+use durably_kernel::{RunId, Seq, Timestamp};
+
+impl State {
+    pub(super) fn load(&self, call: &LoadCall, now: Timestamp) -> Option<Loaded> {
+        let record = self.runs.get(&call.run)?;
+        let page = page(record, call.after, call.events_max);
+        let stands = |claim: &&durably_kernel::Claim| {
+            let row = record.rows.get(&claim.place);
+            row.zip(call.who.as_ref())
+                .is_some_and(|(row, who)| row.stands(claim, who))
+        };
+        Some(Loaded {
+            view: record.view(),
+            events: page.events.into_iter().map(|row| row.event).collect(),
+            more: page.more,
+            unread: record.unread(UNREAD_MAX),
+            standing: call.claims.iter().filter(stands).copied().collect(),
+            now,
+        })
+    }
+
+    pub(super) fn view(&self, run: RunId) -> Option<RunView> {
+        self.runs.get(&run).map(RunRecord::view)
+    }
+
+    pub(super) fn views(&self, query: &RunQuery) -> Vec<RunView> {
+        let fits = |record: &&RunRecord| {
+            let identity = &record.new.identity;
+            query
+                .tenant
+                .as_ref()
+                .is_none_or(|tenant| *tenant == identity.tenant)
+                && query
+                    .workflow_type
+                    .as_ref()
+                    .is_none_or(|t| *t == record.new.workflow_type)
+                && (query.statuses.is_empty() || query.statuses.contains(&record.status))
+                && query.before.is_none_or(|before| identity.id < before)
+                && (query.idempotency_key.is_none()
+                    || query.idempotency_key == record.new.check.key)
+        };
+        self.runs
+            .values()
+            .rev()
+            .filter(fits)
+            .take(query.most)
+            .map(RunRecord::view)
+            .collect()
+    }
+
+    pub(super) fn history(&self, run: RunId, after: Seq, most: usize) -> HistoryPage {
+        self.runs
+            .get(&run)
+            .map(|record| page(record, after, most))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn task_rows(&self, run: RunId) -> Vec<TaskRow> {
+        let Some(record) = self.runs.get(&run) else {
+            return Vec::new();
+        };
+        let rows = record.rows.values();
+        rows.map(|row| TaskRow {
+            place: row.place,
+            kind: row.kind,
+            name: row.name.clone(),
+            target: row.target.clone(),
+            state: row.state,
+            queue: row.queue.clone(),
+            priority: row.priority,
+            seq: row.seq,
+            number: row.number.0,
+            due_at: row.due,
+            attempt: row.attempt_now(),
+            attempts: row.attempt,
+            losses: row.losses.clone(),
+            details: row.details.clone(),
+        })
+        .collect()
+    }
+
+    pub(super) fn dead_letter_rows(&self, run: Option<RunId>, most: usize) -> Vec<DeadLetterRow> {
+        let letters = self.dead_letters.iter().rev();
+        letters
+            .filter(|letter| run.is_none_or(|run| letter.run == run))
+            .take(most)
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn worker_rows(&self) -> Vec<WorkerRow> {
+        let mut workers: Vec<_> = self.workers.values().collect();
+        workers.sort_by_key(|worker| std::cmp::Reverse(worker.birth));
+        workers
+            .into_iter()
+            .map(|worker| worker.row.clone())
+            .collect()
+    }
+}
+
+fn page(record: &RunRecord, after: Seq, most: usize) -> HistoryPage {
+    let events = record.history.iter().flat_map(|row| {
+        row.events
+            .iter()
+            .enumerate()
+            .map(|(index, event)| EventRow {
+                seq: Seq(row.first.0 + index as u64),
+                event: event.clone(),
+                committed_at: row.at,
+            })
+    });
+    let events: Vec<EventRow> = events.skip(after.0 as usize).take(most).collect();
+    let more = events.last().is_some_and(|last| last.seq < record.head);
+    HistoryPage { events, more }
+}
