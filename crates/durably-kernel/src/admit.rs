@@ -37,19 +37,10 @@ pub(crate) fn admit(run: &Run, fact: &Fact, moment: Moment) -> Vec<Event> {
     let at = run.now.max(moment.now);
     match fact {
         Fact::Begin { version } if run.version.is_none() && !run.status.has_ended() => {
-            vec![Event::VersionPinned {
-                version: *version,
-                at,
-            }]
+            vec![Event::VersionPinned { version: *version, at }]
         }
         Fact::Begin { .. } => vec![],
-        Fact::ActivityCompleted {
-            activity_id,
-            seq,
-            attempt,
-            result,
-            losses,
-        } => {
+        Fact::ActivityCompleted { activity_id, seq, attempt, result, losses } => {
             let Some(activity) = awaited(run, activity_id, *seq) else {
                 return vec![];
             };
@@ -62,59 +53,27 @@ pub(crate) fn admit(run: &Run, fact: &Fact, moment: Moment) -> Vec<Event> {
             });
             events
         }
-        Fact::ActivityFailed {
-            activity_id,
-            seq,
-            attempt,
-            error,
-            details,
-            losses,
-        } => {
+        Fact::ActivityFailed { activity_id, seq, attempt, error, details, losses } => {
             let Some(activity) = awaited(run, activity_id, *seq) else {
                 return vec![];
             };
             let mut events = lost_before(activity_id, activity, losses);
             let attempt = Some(attempt);
-            let failed = Failed {
-                id: activity_id,
-                activity,
-                attempt,
-                details,
-                at,
-                moment,
-            };
+            let failed = Failed { id: activity_id, activity, attempt, details, at, moment };
             events.push(failed.with_error(run, error));
             events
         }
-        Fact::ActivityTimedOut {
-            activity_id,
-            seq,
-            timeout,
-            attempt,
-            details,
-            losses,
-        } => {
+        Fact::ActivityTimedOut { activity_id, seq, timeout, attempt, details, losses } => {
             let Some(activity) = timed(run, activity_id, *seq, *timeout) else {
                 return vec![];
             };
             let mut events = lost_before(activity_id, activity, losses);
             let attempt = attempt.as_ref();
-            let failed = Failed {
-                id: activity_id,
-                activity,
-                attempt,
-                details,
-                at,
-                moment,
-            };
+            let failed = Failed { id: activity_id, activity, attempt, details, at, moment };
             events.push(failed.by_timeout(run, *timeout));
             events
         }
-        Fact::ActivityLost {
-            activity_id,
-            seq,
-            losses,
-        } => {
+        Fact::ActivityLost { activity_id, seq, losses } => {
             let Some(activity) = awaited(run, activity_id, *seq) else {
                 return vec![];
             };
@@ -122,11 +81,7 @@ pub(crate) fn admit(run: &Run, fact: &Fact, moment: Moment) -> Vec<Event> {
             events.push(lost_for_good(activity_id, at));
             events
         }
-        Fact::InlineLost {
-            activity_id,
-            seq,
-            loss,
-        } => {
+        Fact::InlineLost { activity_id, seq, loss } => {
             let Some(activity) = awaited(run, activity_id, *seq) else {
                 return vec![];
             };
@@ -138,36 +93,21 @@ pub(crate) fn admit(run: &Run, fact: &Fact, moment: Moment) -> Vec<Event> {
             events
         }
         Fact::RetryDue { activity_id, seq } => match run.activities.get(activity_id) {
-            Some(Activity {
-                phase: Phase::Backoff(_, since),
-                ..
-            }) if since == seq => {
-                vec![Event::ActivityRetryDue {
-                    activity_id: activity_id.clone(),
-                    at,
-                }]
+            Some(Activity { phase: Phase::Backoff(_, since), .. }) if since == seq => {
+                vec![Event::ActivityRetryDue { activity_id: activity_id.clone(), at }]
             }
             _ => vec![],
         },
         Fact::TimerFired { timer_id, seq } => match run.timers.get(timer_id) {
             Some(timer) if timer.started == *seq => {
-                vec![Event::TimerFired {
-                    timer_id: timer_id.clone(),
-                    at,
-                }]
+                vec![Event::TimerFired { timer_id: timer_id.clone(), at }]
             }
             _ => vec![],
         },
-        Fact::Signal(signal) => vec![Event::SignalReceived {
-            signal: signal.clone(),
-            at,
-        }],
+        Fact::Signal(signal) => vec![Event::SignalReceived { signal: signal.clone(), at }],
         Fact::CancelRequested { .. } if run.cancel_requested.is_some() => vec![],
         Fact::CancelRequested { reason } => {
-            vec![Event::WorkflowCancelRequested {
-                reason: reason.clone(),
-                at,
-            }]
+            vec![Event::WorkflowCancelRequested { reason: reason.clone(), at }]
         }
         Fact::ShutdownRequested {} if run.shutting_down => vec![],
         Fact::ShutdownRequested {} => vec![Event::WorkflowShutdownRequested { at }],
@@ -194,10 +134,9 @@ fn timed<'r>(run: &'r Run, id: &ActivityId, seq: Seq, kind: TimeoutKind) -> Opti
             .activities
             .get(id)
             .filter(|activity| activity.scheduled == seq && activity.attempt == 0),
-        TimeoutKind::ScheduleToClose => run
-            .activities
-            .get(id)
-            .filter(|activity| activity.scheduled == seq),
+        TimeoutKind::ScheduleToClose => {
+            run.activities.get(id).filter(|activity| activity.scheduled == seq)
+        }
         TimeoutKind::StartToClose | TimeoutKind::Heartbeat => awaited(run, id, seq),
         TimeoutKind::Run => None,
     }
@@ -279,12 +218,7 @@ impl Failed<'_> {
                 self.sequel(run, &timeout_failure(timeout))
             }
             TimeoutKind::ScheduleToStart | TimeoutKind::ScheduleToClose | TimeoutKind::Run => {
-                Sequel {
-                    will_retry: false,
-                    retry_in_ms: None,
-                    place: None,
-                    dead: false,
-                }
+                Sequel { will_retry: false, retry_in_ms: None, place: None, dead: false }
             }
         };
         Event::ActivityTimedOut {
@@ -301,12 +235,7 @@ impl Failed<'_> {
     }
 
     fn sequel(&self, run: &Run, error: &Failure) -> Sequel {
-        let never = |dead| Sequel {
-            will_retry: false,
-            retry_in_ms: None,
-            place: None,
-            dead,
-        };
+        let never = |dead| Sequel { will_retry: false, retry_in_ms: None, place: None, dead };
         let tried = Tried {
             failures: self.activity.failures + u32::from(self.activity.uses_attempt(error.kind)),
             contentions: self.activity.contentions + 1,

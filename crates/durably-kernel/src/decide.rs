@@ -27,10 +27,7 @@ pub(crate) fn decide(run: &Run, action: &Action) -> Vec<Event> {
         }
         Action::StartTimer { id, delay } => {
             if run.knows_timer(id) {
-                return end_failed(
-                    run,
-                    used_twice("timer", id.as_str()).from_origin(id.as_str()),
-                );
+                return end_failed(run, used_twice("timer", id.as_str()).from_origin(id.as_str()));
             }
             let checked = validate::check_name("timer id", id.as_str())
                 .and_then(|()| validate::check_delay("timer", *delay));
@@ -45,29 +42,19 @@ pub(crate) fn decide(run: &Run, action: &Action) -> Vec<Event> {
             }]
         }
         Action::CancelTimer { id } if run.timers.contains_key(id) => {
-            vec![Event::TimerCancelled {
-                timer_id: id.clone(),
-            }]
+            vec![Event::TimerCancelled { timer_id: id.clone() }]
         }
         Action::CancelActivity { .. } | Action::CancelTimer { .. } => vec![],
         Action::Complete { output } => match validate::check_payload("output", output) {
-            Ok(()) => end(
-                run,
-                "the run completed",
-                Event::WorkflowCompleted {
-                    result: output.clone(),
-                },
-            ),
+            Ok(()) => {
+                end(run, "the run completed", Event::WorkflowCompleted { result: output.clone() })
+            }
             Err(invalid) => end_failed(run, invalid_action(&invalid)),
         },
         Action::Fail { error } => end_failed(run, error.clone()),
-        Action::Cancelled { reason } => end(
-            run,
-            reason,
-            Event::WorkflowCancelled {
-                reason: reason.clone(),
-            },
-        ),
+        Action::Cancelled { reason } => {
+            end(run, reason, Event::WorkflowCancelled { reason: reason.clone() })
+        }
     }
 }
 
@@ -81,20 +68,13 @@ pub(crate) fn own_actions(run: &Run, event: &Event) -> Option<Vec<Action>> {
         Event::WorkflowCancelRequested { reason, .. }
             if run.shutting_down || run.version.is_none() =>
         {
-            Some(vec![Action::Cancelled {
-                reason: reason.clone(),
-            }])
+            Some(vec![Action::Cancelled { reason: reason.clone() }])
         }
         _ if run.shutting_down => {
-            let mut actions: Vec<Action> = run
-                .timers
-                .keys()
-                .map(|id| Action::CancelTimer { id: id.clone() })
-                .collect();
+            let mut actions: Vec<Action> =
+                run.timers.keys().map(|id| Action::CancelTimer { id: id.clone() }).collect();
             if run.activities.is_empty() {
-                actions.push(Action::Cancelled {
-                    reason: "shutdown".into(),
-                });
+                actions.push(Action::Cancelled { reason: "shutdown".into() });
             }
             Some(actions)
         }
@@ -104,14 +84,8 @@ pub(crate) fn own_actions(run: &Run, event: &Event) -> Option<Vec<Action>> {
 
 /// Everything open is given up, then the run ends.
 pub(crate) fn end(run: &Run, reason: &str, last: Event) -> Vec<Event> {
-    let mut events: Vec<Event> = run
-        .activities
-        .keys()
-        .map(|id| cancelled(id, reason))
-        .collect();
-    events.extend(run.timers.keys().map(|id| Event::TimerCancelled {
-        timer_id: id.clone(),
-    }));
+    let mut events: Vec<Event> = run.activities.keys().map(|id| cancelled(id, reason)).collect();
+    events.extend(run.timers.keys().map(|id| Event::TimerCancelled { timer_id: id.clone() }));
     events.push(last);
     events
 }
@@ -121,21 +95,11 @@ fn end_failed(run: &Run, error: Failure) -> Vec<Event> {
 }
 
 fn cancelled(id: &ActivityId, reason: &str) -> Event {
-    Event::ActivityCancelled {
-        activity_id: id.clone(),
-        reason: reason.to_owned(),
-    }
+    Event::ActivityCancelled { activity_id: id.clone(), reason: reason.to_owned() }
 }
 
 fn schedule(run: &Run, action: &Action) -> Result<Event, Failure> {
-    let Action::ScheduleActivity {
-        id,
-        activity_type,
-        input,
-        options,
-        inline,
-    } = action
-    else {
+    let Action::ScheduleActivity { id, activity_type, input, options, inline } = action else {
         unreachable!("called for scheduling actions only");
     };
     if run.knows_activity(id) {

@@ -19,43 +19,18 @@ pub(crate) fn effects(run: Option<&Run>, event: &Event, seq: Seq) -> Vec<TaskCha
     match event {
         Event::ActivityScheduled { .. } => of_scheduled(run, event, seq),
         Event::ActivityCompleted { activity_id, .. }
-        | Event::ActivityFailed {
-            activity_id,
-            will_retry: false,
-            ..
-        }
-        | Event::ActivityTimedOut {
-            activity_id,
-            will_retry: false,
-            ..
-        } => {
+        | Event::ActivityFailed { activity_id, will_retry: false, .. }
+        | Event::ActivityTimedOut { activity_id, will_retry: false, .. } => {
             let activity = &run.activities[activity_id];
             rows(activity, true).map(TaskChange::Delete).collect()
         }
         Event::ActivityCancelled { activity_id, .. } => {
             let activity = &run.activities[activity_id];
             let own = activity.place.map(TaskChange::Cancel);
-            rows(activity, false)
-                .map(TaskChange::Delete)
-                .chain(own)
-                .collect()
+            rows(activity, false).map(TaskChange::Delete).chain(own).collect()
         }
-        Event::ActivityFailed {
-            activity_id,
-            retry_in_ms,
-            place,
-            attempt,
-            details,
-            ..
-        }
-        | Event::ActivityTimedOut {
-            activity_id,
-            retry_in_ms,
-            place,
-            attempt,
-            details,
-            ..
-        } => {
+        Event::ActivityFailed { activity_id, retry_in_ms, place, attempt, details, .. }
+        | Event::ActivityTimedOut { activity_id, retry_in_ms, place, attempt, details, .. } => {
             let activity = &run.activities[activity_id];
             let mut put = match (activity.place, *place) {
                 (Some(place), _) => activity_put(run, activity, activity_id.as_str(), place, seq),
@@ -70,11 +45,7 @@ pub(crate) fn effects(run: Option<&Run>, event: &Event, seq: Seq) -> Vec<TaskCha
             put.attempt = put.attempt.max(attempt.as_ref().map_or(0, |a| a.number));
             vec![TaskChange::Put(Box::new(put))]
         }
-        Event::TimerStarted {
-            timer_id,
-            duration_ms,
-            place,
-        } => {
+        Event::TimerStarted { timer_id, duration_ms, place } => {
             vec![TaskChange::Put(Box::new(TaskPut {
                 target: timer_id.to_string(),
                 delay: Some(Duration::from_millis(*duration_ms)),
@@ -85,9 +56,7 @@ pub(crate) fn effects(run: Option<&Run>, event: &Event, seq: Seq) -> Vec<TaskCha
             vec![TaskChange::Delete(run.timers[timer_id].place)]
         }
         Event::ActivityRetryDue { activity_id, .. } => {
-            rows_of_backoff(&run.activities[activity_id])
-                .map(TaskChange::Delete)
-                .collect()
+            rows_of_backoff(&run.activities[activity_id]).map(TaskChange::Delete).collect()
         }
         Event::WorkflowStarted { .. }
         | Event::VersionPinned { .. }
@@ -110,9 +79,7 @@ pub(crate) fn effects(run: Option<&Run>, event: &Event, seq: Seq) -> Vec<TaskCha
 /// The rows of an activity; its own task row only if asked for.
 fn rows(activity: &Activity, own: bool) -> impl Iterator<Item = Place> + use<> {
     let own = if own { activity.place } else { None };
-    let others = [own, activity.start_place, activity.close_place]
-        .into_iter()
-        .flatten();
+    let others = [own, activity.start_place, activity.close_place].into_iter().flatten();
     others.chain(rows_of_backoff(activity))
 }
 
@@ -125,11 +92,7 @@ fn rows_of_backoff(activity: &Activity) -> impl Iterator<Item = Place> + use<> {
 }
 
 fn of_start(event: &Event, seq: Seq) -> Vec<TaskChange> {
-    let Event::WorkflowStarted {
-        timeout_ms: Some(timeout_ms),
-        ..
-    } = event
-    else {
+    let Event::WorkflowStarted { timeout_ms: Some(timeout_ms), .. } = event else {
         return vec![];
     };
     vec![TaskChange::Put(Box::new(TaskPut {
@@ -176,16 +139,8 @@ fn of_scheduled(run: &Run, event: &Event, seq: Seq) -> Vec<TaskChange> {
         changes.push(TaskChange::Put(Box::new(with_options(put, options))));
     }
     let timeouts = [
-        (
-            TimeoutKind::ScheduleToStart,
-            *start_place,
-            options.schedule_to_start,
-        ),
-        (
-            TimeoutKind::ScheduleToClose,
-            *close_place,
-            options.schedule_to_close,
-        ),
+        (TimeoutKind::ScheduleToStart, *start_place, options.schedule_to_start),
+        (TimeoutKind::ScheduleToClose, *close_place, options.schedule_to_close),
     ];
     for (kind, row, delay) in timeouts {
         if let (Some(row), Some(delay)) = (row, delay) {

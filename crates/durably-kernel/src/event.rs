@@ -78,10 +78,7 @@ fn is_false(value: &bool) -> bool {
 /// One fact in a run's history, or one decision of its code.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
-#[allow(
-    missing_docs,
-    reason = "the fields are the stored format; their names say what they are"
-)]
+#[allow(missing_docs, reason = "the fields are the stored format; their names say what they are")]
 pub enum Event {
     /// The run exists. Always event 1.
     WorkflowStarted {
@@ -111,11 +108,7 @@ pub enum Event {
     /// The run's own time-out passed.
     WorkflowTimedOut { at: Timestamp },
     /// What came after event `to` no longer counts.
-    WorkflowReset {
-        to: Seq,
-        reason: String,
-        at: Timestamp,
-    },
+    WorkflowReset { to: Seq, reason: String, at: Timestamp },
 
     /// Work was asked for.
     ActivityScheduled {
@@ -138,12 +131,7 @@ pub enum Event {
         close_place: Option<Place>,
     },
     /// The work is done.
-    ActivityCompleted {
-        activity_id: ActivityId,
-        result: Payload,
-        attempt: Attempt,
-        at: Timestamp,
-    },
+    ActivityCompleted { activity_id: ActivityId, result: Payload, attempt: Attempt, at: Timestamp },
     /// An attempt failed.
     ActivityFailed {
         activity_id: ActivityId,
@@ -182,10 +170,7 @@ pub enum Event {
         at: Timestamp,
     },
     /// The work is no longer wanted.
-    ActivityCancelled {
-        activity_id: ActivityId,
-        reason: String,
-    },
+    ActivityCancelled { activity_id: ActivityId, reason: String },
     /// An attempt whose worker died or stopped.
     ActivityLost {
         activity_id: ActivityId,
@@ -195,17 +180,10 @@ pub enum Event {
         at: Timestamp,
     },
     /// The backoff of an inline step is over.
-    ActivityRetryDue {
-        activity_id: ActivityId,
-        at: Timestamp,
-    },
+    ActivityRetryDue { activity_id: ActivityId, at: Timestamp },
 
     /// A timer runs.
-    TimerStarted {
-        timer_id: TimerId,
-        duration_ms: u64,
-        place: Place,
-    },
+    TimerStarted { timer_id: TimerId, duration_ms: u64, place: Place },
     /// A timer's time has come.
     TimerFired { timer_id: TimerId, at: Timestamp },
     /// A timer is no longer wanted.
@@ -215,22 +193,11 @@ pub enum Event {
     SignalReceived { signal: Signal, at: Timestamp },
 
     /// A child was started.
-    ChildWorkflowStarted {
-        workflow_id: RunId,
-        workflow_type: WorkflowType,
-    },
+    ChildWorkflowStarted { workflow_id: RunId, workflow_type: WorkflowType },
     /// A child completed.
-    ChildWorkflowCompleted {
-        workflow_id: RunId,
-        result: Payload,
-        at: Timestamp,
-    },
+    ChildWorkflowCompleted { workflow_id: RunId, result: Payload, at: Timestamp },
     /// A child failed.
-    ChildWorkflowFailed {
-        workflow_id: RunId,
-        error: Failure,
-        at: Timestamp,
-    },
+    ChildWorkflowFailed { workflow_id: RunId, error: Failure, at: Timestamp },
 }
 
 /// Whom an event concerns.
@@ -309,12 +276,8 @@ impl Event {
         match self {
             Event::VersionPinned { .. }
             | Event::ActivityCompleted { .. }
-            | Event::ActivityFailed {
-                will_retry: false, ..
-            }
-            | Event::ActivityTimedOut {
-                will_retry: false, ..
-            }
+            | Event::ActivityFailed { will_retry: false, .. }
+            | Event::ActivityTimedOut { will_retry: false, .. }
             | Event::TimerFired { .. }
             | Event::SignalReceived { .. }
             | Event::WorkflowCancelRequested { .. }
@@ -325,12 +288,8 @@ impl Event {
             | Event::WorkflowShutdownRequested { .. }
             | Event::WorkflowTimedOut { .. }
             | Event::WorkflowReset { .. }
-            | Event::ActivityFailed {
-                will_retry: true, ..
-            }
-            | Event::ActivityTimedOut {
-                will_retry: true, ..
-            }
+            | Event::ActivityFailed { will_retry: true, .. }
+            | Event::ActivityTimedOut { will_retry: true, .. }
             | Event::ActivityLost { .. }
             | Event::ActivityRetryDue { .. } => Reach::Noted,
             Event::WorkflowCompleted { .. }
@@ -377,19 +336,16 @@ impl Event {
     /// What replay compares: the event's type, the id in it and the type behind the id.
     pub fn signature(&self) -> (&'static str, Option<String>, Option<&str>) {
         let (id, kind) = match self {
-            Event::ActivityScheduled {
-                activity_id,
-                activity_type,
-                ..
-            } => (Some(activity_id.to_string()), Some(activity_type.as_str())),
+            Event::ActivityScheduled { activity_id, activity_type, .. } => {
+                (Some(activity_id.to_string()), Some(activity_type.as_str()))
+            }
             Event::ActivityCancelled { activity_id, .. } => (Some(activity_id.to_string()), None),
             Event::TimerStarted { timer_id, .. } | Event::TimerCancelled { timer_id } => {
                 (Some(timer_id.to_string()), None)
             }
-            Event::ChildWorkflowStarted {
-                workflow_id,
-                workflow_type,
-            } => (Some(workflow_id.to_string()), Some(workflow_type.as_str())),
+            Event::ChildWorkflowStarted { workflow_id, workflow_type } => {
+                (Some(workflow_id.to_string()), Some(workflow_type.as_str()))
+            }
             _ => (None, None),
         };
         (self.name(), id, kind)
@@ -398,10 +354,9 @@ impl Event {
     /// Reads one stored event.
     pub fn from_json(text: &str) -> Result<Event, EventFormatError> {
         serde_json::from_str(text).map_err(|source| match serde_json::from_str(text) {
-            Ok(Envelope {
-                name,
-                v: Some(needed),
-            }) if needed > FORMAT => EventFormatError::Newer { name, needed },
+            Ok(Envelope { name, v: Some(needed) }) if needed > FORMAT => {
+                EventFormatError::Newer { name, needed }
+            }
             _ => EventFormatError::Unreadable { source },
         })
     }
@@ -411,10 +366,7 @@ impl Event {
         serde_json::from_str::<Vec<Event>>(text).or_else(|source| {
             let parts: Vec<Payload> =
                 serde_json::from_str(text).map_err(|_| EventFormatError::Unreadable { source })?;
-            parts
-                .iter()
-                .map(|part| Event::from_json(part.text()))
-                .collect()
+            parts.iter().map(|part| Event::from_json(part.text())).collect()
         })
     }
 

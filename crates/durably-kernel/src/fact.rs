@@ -34,10 +34,7 @@ pub struct Loss {
 /// What reaches a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
-#[allow(
-    missing_docs,
-    reason = "the fields are the stored format; their names say what they are"
-)]
+#[allow(missing_docs, reason = "the fields are the stored format; their names say what they are")]
 pub enum Fact {
     /// The first turn, with the version of the code that takes it.
     Begin { version: u32 },
@@ -76,17 +73,9 @@ pub enum Fact {
         losses: Vec<Loss>,
     },
     /// Workers died over an activity as often as its options allow.
-    ActivityLost {
-        activity_id: ActivityId,
-        seq: Seq,
-        losses: Vec<Loss>,
-    },
+    ActivityLost { activity_id: ActivityId, seq: Seq, losses: Vec<Loss> },
     /// The holder of an inline step is gone; the next holder says so.
-    InlineLost {
-        activity_id: ActivityId,
-        seq: Seq,
-        loss: Loss,
-    },
+    InlineLost { activity_id: ActivityId, seq: Seq, loss: Loss },
     /// The backoff of an inline step is over.
     RetryDue { activity_id: ActivityId, seq: Seq },
     /// A timer is due.

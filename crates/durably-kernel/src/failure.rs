@@ -77,14 +77,7 @@ impl Failure {
     /// and the text is cut at 16 KiB, so that recording a failure never fails.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Failure {
         let message = storable(message.into());
-        Failure {
-            kind,
-            message,
-            code: None,
-            retry_after_ms: None,
-            origin: None,
-            details: None,
-        }
+        Failure { kind, message, code: None, retry_after_ms: None, origin: None, details: None }
     }
 
     /// The longest message that is kept, in bytes.
@@ -100,8 +93,7 @@ impl Failure {
     /// The same with the place where it began, unless that is known already.
     #[must_use]
     pub fn from_origin(mut self, origin: &str) -> Failure {
-        self.origin
-            .get_or_insert_with(|| storable(origin.to_owned()));
+        self.origin.get_or_insert_with(|| storable(origin.to_owned()));
         self
     }
 }

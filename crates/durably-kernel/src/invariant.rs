@@ -15,9 +15,7 @@ pub struct Broken {
 impl Broken {
     /// Names what did not hold.
     pub fn new(message: impl Into<String>) -> Broken {
-        Broken {
-            message: message.into(),
-        }
+        Broken { message: message.into() }
     }
 }
 
@@ -47,19 +45,13 @@ impl Run {
         for (id, activity) in &self.activities {
             let queued = activity.phase == Phase::Queued;
             if queued != activity.place.is_some() {
-                return Err(Broken::new(format!(
-                    "activity {id}: phase and place do not fit"
-                )));
+                return Err(Broken::new(format!("activity {id}: phase and place do not fit")));
             }
             if activity.queued < activity.scheduled || activity.queued > self.head {
-                return Err(Broken::new(format!(
-                    "activity {id}: queued by no event of the run"
-                )));
+                return Err(Broken::new(format!("activity {id}: queued by no event of the run")));
             }
             if activity.failures > activity.attempt {
-                return Err(Broken::new(format!(
-                    "activity {id}: more failures than attempts"
-                )));
+                return Err(Broken::new(format!("activity {id}: more failures than attempts")));
             }
         }
         Ok(())

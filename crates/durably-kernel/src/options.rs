@@ -95,9 +95,7 @@ impl ActivityOptions {
             }
         }
         if let Some(retry) = &self.retry {
-            retry
-                .check()
-                .map_err(|source: RetryError| Invalid::Retry { source })?;
+            retry.check().map_err(|source: RetryError| Invalid::Retry { source })?;
         }
         if let Some(queue) = &self.queue {
             validate::check_name("queue", queue.as_str())?;

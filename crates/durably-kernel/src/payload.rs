@@ -45,22 +45,16 @@ impl PayloadError {
 impl Payload {
     /// Writes a value as JSON.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Payload, PayloadError> {
-        serde_json::value::to_raw_value(value)
-            .map(|raw| Payload(raw.into()))
-            .map_err(|source| PayloadError::Encode {
-                type_name: std::any::type_name::<T>(),
-                source,
-            })
+        serde_json::value::to_raw_value(value).map(|raw| Payload(raw.into())).map_err(|source| {
+            PayloadError::Encode { type_name: std::any::type_name::<T>(), source }
+        })
     }
 
     /// Takes a JSON text as it is.
     pub fn from_text(text: String) -> Result<Payload, PayloadError> {
         RawValue::from_string(text)
             .map(|raw| Payload(raw.into()))
-            .map_err(|source| PayloadError::Decode {
-                type_name: "JSON",
-                source,
-            })
+            .map_err(|source| PayloadError::Decode { type_name: "JSON", source })
     }
 
     /// The JSON value `null`.
@@ -123,9 +117,6 @@ mod tests {
 
     #[test]
     fn a_payload_does_not_show_its_content() {
-        assert_eq!(
-            format!("{:?}", Payload::of("secret").unwrap()),
-            "Payload(8 bytes)"
-        );
+        assert_eq!(format!("{:?}", Payload::of("secret").unwrap()), "Payload(8 bytes)");
     }
 }

@@ -58,14 +58,9 @@ pub fn replay(
     let kept = effective(events);
     let given_up_from = given_up_from(&kept);
     let mut kept = kept.into_iter();
-    let (_, first) = kept
-        .next()
-        .ok_or_else(|| Broken::new("a run without events"))?;
+    let (_, first) = kept.next().ok_or_else(|| Broken::new("a run without events"))?;
     let mut run = Run::begin(identity, first)?;
-    let mut asked = Asked {
-        given_up_from,
-        ..Asked::default()
-    };
+    let mut asked = Asked { given_up_from, ..Asked::default() };
     for (seq, event) in kept {
         run.head = Seq(seq.0 - 1);
         match event.reach() {
@@ -81,11 +76,7 @@ pub fn replay(
     run.head = end;
     if let Some(next) = asked.next(&run) {
         let asked = Some(describe(&next));
-        return Err(ReplayError::Diverged(Divergence {
-            seq: end.next(),
-            recorded: None,
-            asked,
-        }));
+        return Err(ReplayError::Diverged(Divergence { seq: end.next(), recorded: None, asked }));
     }
     Ok(run)
 }
@@ -136,20 +127,13 @@ impl Asked {
 /// Where the end of a terminated run begins.
 fn given_up_from(kept: &[(Seq, &Event)]) -> Option<Seq> {
     let (last, before) = kept.split_last()?;
-    let given_up = before
-        .iter()
-        .rev()
-        .take_while(|(_, event)| is_giving_up(event))
-        .last();
+    let given_up = before.iter().rev().take_while(|(_, event)| is_giving_up(event)).last();
     let terminated = matches!(last.1, Event::WorkflowTerminated { .. });
     terminated.then(|| given_up.unwrap_or(last).0)
 }
 
 fn is_giving_up(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::ActivityCancelled { .. } | Event::TimerCancelled { .. }
-    )
+    matches!(event, Event::ActivityCancelled { .. } | Event::TimerCancelled { .. })
 }
 
 fn describe(event: &Event) -> String {

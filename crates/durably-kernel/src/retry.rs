@@ -116,19 +116,12 @@ impl Retry {
 
     /// The default policy with this many attempts.
     pub fn attempts(attempts: u32) -> Retry {
-        Retry {
-            attempts,
-            ..Retry::default()
-        }
+        Retry { attempts, ..Retry::default() }
     }
 
     /// 5 attempts, 1 s, doubled up to 60 s, ±10 %.
     pub fn exponential() -> Retry {
-        Retry {
-            attempts: 5,
-            jitter: 0.1,
-            ..Retry::default()
-        }
+        Retry { attempts: 5, jitter: 0.1, ..Retry::default() }
     }
 
     /// The same delay before every attempt, without a random part.
@@ -205,10 +198,7 @@ impl Retry {
             return Err(RetryError::Jitter(self.jitter.to_string()));
         }
         if self.cap < self.first {
-            return Err(RetryError::CapBelowFirst {
-                first: self.first,
-                cap: self.cap,
-            });
+            return Err(RetryError::CapBelowFirst { first: self.first, cap: self.cap });
         }
         Ok(())
     }
@@ -217,25 +207,16 @@ impl Retry {
     /// [`Retry::check`] would refuse gives some delay of at most the cap as well.
     pub fn delay(&self, failures: u32, random: u64) -> Duration {
         let cap = self.cap.as_secs_f64();
-        let coefficient = if self.coefficient.is_finite() {
-            self.coefficient.max(0.0)
-        } else {
-            1.0
-        };
+        let coefficient =
+            if self.coefficient.is_finite() { self.coefficient.max(0.0) } else { 1.0 };
         let exponent = failures.saturating_sub(1).min(i32::MAX as u32) as i32;
         let grown = self.first.as_secs_f64() * coefficient.powi(exponent);
         // 0 × ∞ is no number; a first delay of zero stays zero.
         let grown = if grown.is_nan() { 0.0 } else { grown.min(cap) };
-        let jitter = if self.jitter.is_finite() {
-            self.jitter.clamp(0.0, 1.0)
-        } else {
-            0.0
-        };
+        let jitter = if self.jitter.is_finite() { self.jitter.clamp(0.0, 1.0) } else { 0.0 };
         let unit = (random >> 11) as f64 / (1u64 << 53) as f64;
         let spread = grown * (1.0 + jitter * (2.0 * unit - 1.0));
-        Duration::try_from_secs_f64(spread.clamp(0.0, cap))
-            .unwrap_or(self.cap)
-            .min(self.cap)
+        Duration::try_from_secs_f64(spread.clamp(0.0, cap)).unwrap_or(self.cap).min(self.cap)
     }
 
     /// Whether to try again after this failure.
@@ -258,10 +239,7 @@ impl Retry {
             | FailureKind::Panicked
             | FailureKind::Contention => self.delay(tried.failures, tried.random),
         };
-        let by_code = failure
-            .code
-            .as_ref()
-            .is_some_and(|code| self.not_codes.contains(code));
+        let by_code = failure.code.as_ref().is_some_and(|code| self.not_codes.contains(code));
         if by_code || self.not_kinds.contains(&failure.kind) {
             return Verdict::Never(NotAgain::NotRetryable);
         }
@@ -290,12 +268,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tried(failures: u32) -> Tried {
-        Tried {
-            failures,
-            contentions: 1,
-            elapsed: Duration::ZERO,
-            random: 0,
-        }
+        Tried { failures, contentions: 1, elapsed: Duration::ZERO, random: 0 }
     }
 
     fn failed(kind: FailureKind) -> Failure {
@@ -304,10 +277,7 @@ mod tests {
 
     #[test]
     fn the_default_policy_is_three_attempts_one_second_doubled() {
-        let retry = Retry {
-            jitter: 0.0,
-            ..Retry::default()
-        };
+        let retry = Retry { jitter: 0.0, ..Retry::default() };
         assert_eq!(retry.delay(1, 0), Duration::from_secs(1));
         assert_eq!(retry.delay(2, 0), Duration::from_secs(2));
         assert_eq!(retry.delay(30, 0), Duration::from_secs(60));
@@ -319,10 +289,7 @@ mod tests {
 
     #[test]
     fn a_first_delay_of_zero_stays_zero() {
-        let retry = Retry {
-            first: Duration::ZERO,
-            ..Retry::default()
-        };
+        let retry = Retry { first: Duration::ZERO, ..Retry::default() };
         assert_eq!(retry.delay(3_000_000_000, u64::MAX), Duration::ZERO);
     }
 
@@ -330,50 +297,27 @@ mod tests {
     fn kinds_and_codes_decide() {
         let retry = Retry::attempts(5).not_code("ZERO").jitter(0.0);
         let never = Verdict::Never(NotAgain::NotRetryable);
-        assert_eq!(
-            retry.verdict(&failed(FailureKind::Permanent), tried(1)),
-            never
-        );
-        assert_eq!(
-            retry.verdict(&failed(FailureKind::Retryable).code("ZERO"), tried(1)),
-            never
-        );
+        assert_eq!(retry.verdict(&failed(FailureKind::Permanent), tried(1)), never);
+        assert_eq!(retry.verdict(&failed(FailureKind::Retryable).code("ZERO"), tried(1)), never);
         let mut limited = failed(FailureKind::RateLimited);
         limited.retry_after_ms = Some(7_000);
-        assert_eq!(
-            retry.verdict(&limited, tried(1)),
-            Verdict::Again(Duration::from_secs(7))
-        );
+        assert_eq!(retry.verdict(&limited, tried(1)), Verdict::Again(Duration::from_secs(7)));
     }
 
     #[test]
     fn contention_uses_no_attempt_but_ends() {
         let retry = Retry::attempts(1);
         let failure = failed(FailureKind::Contention);
-        let few = Tried {
-            contentions: 3,
-            ..tried(0)
-        };
+        let few = Tried { contentions: 3, ..tried(0) };
         assert!(matches!(retry.verdict(&failure, few), Verdict::Again(_)));
-        let many = Tried {
-            contentions: Retry::CONTENTIONS_MAX + 1,
-            ..tried(1)
-        };
-        assert_eq!(
-            retry.verdict(&failure, many),
-            Verdict::Never(NotAgain::Exhausted)
-        );
+        let many = Tried { contentions: Retry::CONTENTIONS_MAX + 1, ..tried(1) };
+        assert_eq!(retry.verdict(&failure, many), Verdict::Never(NotAgain::Exhausted));
     }
 
     #[test]
     fn the_total_time_ends_it() {
-        let retry = Retry::attempts(100)
-            .jitter(0.0)
-            .total(Duration::from_secs(10));
-        let late = Tried {
-            elapsed: Duration::from_secs(9),
-            ..tried(2)
-        };
+        let retry = Retry::attempts(100).jitter(0.0).total(Duration::from_secs(10));
+        let late = Tried { elapsed: Duration::from_secs(9), ..tried(2) };
         assert_eq!(
             retry.verdict(&failed(FailureKind::Retryable), late),
             Verdict::Never(NotAgain::Exhausted)

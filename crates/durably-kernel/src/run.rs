@@ -110,10 +110,7 @@ struct Places {
 impl Places {
     /// The smallest free places, in order.
     fn next(&self) -> impl Iterator<Item = Place> + '_ {
-        self.free
-            .iter()
-            .copied()
-            .chain((self.highest + 1..).map(Place))
+        self.free.iter().copied().chain((self.highest + 1..).map(Place))
     }
 
     /// Whether the place was free. No history skips one, since the smallest free is taken.
@@ -170,18 +167,8 @@ const ERRORS_MAX: usize = 50;
 impl Run {
     /// The run that event 1 begins.
     pub fn begin(identity: RunIdentity, first: &Event) -> Result<Run, Broken> {
-        let Event::WorkflowStarted {
-            workflow_type,
-            seed,
-            timeout_ms,
-            at,
-            ..
-        } = first
-        else {
-            return Err(Broken::new(format!(
-                "event 1 is {}, not a start",
-                first.name()
-            )));
+        let Event::WorkflowStarted { workflow_type, seed, timeout_ms, at, .. } = first else {
+            return Err(Broken::new(format!("event 1 is {}, not a start", first.name())));
         };
         let mut places = Places::default();
         if timeout_ms.is_some() {
@@ -210,9 +197,7 @@ impl Run {
     /// The run that a whole history tells, resets honoured.
     pub fn fold(identity: RunIdentity, events: &[Event]) -> Result<Run, Broken> {
         let mut kept = effective(events).into_iter();
-        let (_, first) = kept
-            .next()
-            .ok_or_else(|| Broken::new("a run without events"))?;
+        let (_, first) = kept.next().ok_or_else(|| Broken::new("a run without events"))?;
         let mut run = Run::begin(identity, first)?;
         for (seq, event) in kept {
             run.head = Seq(seq.0 - 1);
@@ -225,10 +210,7 @@ impl Run {
     /// Takes the next event in.
     pub fn apply(&mut self, event: &Event) -> Result<(), Broken> {
         self.status = self.status.after(event).map_err(|illegal| {
-            Broken::new(format!(
-                "run {} at {}: {illegal}",
-                self.identity.id, self.head
-            ))
+            Broken::new(format!("run {} at {}: {illegal}", self.identity.id, self.head))
         })?;
         self.head = self.head.next();
         if let Some(at) = event.at() {
@@ -241,10 +223,7 @@ impl Run {
     fn take_in(&mut self, event: &Event) -> Result<(), Broken> {
         match event {
             Event::WorkflowStarted { .. } | Event::WorkflowReset { .. } => {
-                return Err(Broken::new(format!(
-                    "{} is taken in by a fold only",
-                    event.name()
-                )));
+                return Err(Broken::new(format!("{} is taken in by a fold only", event.name())));
             }
             Event::VersionPinned { version, .. } => self.version = Some(*version),
             Event::WorkflowFailed { error } => self.note_error(error),
@@ -273,12 +252,7 @@ impl Run {
                 // Its worker may still be busy with it: the task's own place is not given out again.
                 self.release_rows(&activity, false)?;
             }
-            Event::ActivityLost {
-                activity_id,
-                attempt,
-                died,
-                ..
-            } => {
+            Event::ActivityLost { activity_id, attempt, died, .. } => {
                 let seq = self.head;
                 let activity = self.open_activity(activity_id)?;
                 activity.deaths += u32::from(*died);
@@ -289,17 +263,12 @@ impl Run {
                 }
             }
             Event::ActivityRetryDue { activity_id, .. } => self.take_retry_due(activity_id)?,
-            Event::TimerStarted {
-                timer_id, place, ..
-            } => {
+            Event::TimerStarted { timer_id, place, .. } => {
                 if !self.timer_ids.insert(timer_id.clone()) {
                     return Err(Broken::new(format!("timer {timer_id} is started twice")));
                 }
                 self.occupy(*place)?;
-                let timer = Timer {
-                    started: self.head,
-                    place: *place,
-                };
+                let timer = Timer { started: self.head, place: *place };
                 self.timers.insert(timer_id.clone(), timer);
             }
             Event::TimerFired { timer_id, .. } | Event::TimerCancelled { timer_id } => {
@@ -327,9 +296,7 @@ impl Run {
             unreachable!("called for scheduling events only");
         };
         if !self.activity_ids.insert(activity_id.clone()) {
-            return Err(Broken::new(format!(
-                "activity {activity_id} is scheduled twice"
-            )));
+            return Err(Broken::new(format!("activity {activity_id} is scheduled twice")));
         }
         if *inline != place.is_none() {
             return Err(Broken::new(format!(
@@ -346,11 +313,7 @@ impl Run {
             scheduled: self.head,
             scheduled_at: self.now,
             queued: self.head,
-            phase: if *inline {
-                Phase::UnderWay(self.head)
-            } else {
-                Phase::Queued
-            },
+            phase: if *inline { Phase::UnderWay(self.head) } else { Phase::Queued },
             place: *place,
             start_place: *start_place,
             close_place: *close_place,
@@ -366,14 +329,9 @@ impl Run {
 
     fn take_failure(&mut self, event: &Event) -> Result<(), Broken> {
         let (activity_id, error, will_retry, place, attempt) = match event {
-            Event::ActivityFailed {
-                activity_id,
-                error,
-                will_retry,
-                place,
-                attempt,
-                ..
-            } => (activity_id, error.clone(), *will_retry, *place, attempt),
+            Event::ActivityFailed { activity_id, error, will_retry, place, attempt, .. } => {
+                (activity_id, error.clone(), *will_retry, *place, attempt)
+            }
             Event::ActivityTimedOut {
                 activity_id,
                 timeout_type,
@@ -398,9 +356,7 @@ impl Run {
         let counts = activity.uses_attempt(error.kind);
         activity.contentions = if counts { 0 } else { activity.contentions + 1 };
         activity.failures += u32::from(counts);
-        activity.attempt = activity
-            .attempt
-            .max(attempt.as_ref().map_or(0, |a| a.number));
+        activity.attempt = activity.attempt.max(attempt.as_ref().map_or(0, |a| a.number));
         activity.queued = seq;
         if activity.errors.len() == ERRORS_MAX {
             activity.errors.remove(0);
@@ -413,9 +369,7 @@ impl Run {
                 self.occupy(place)?;
             }
             _ => {
-                return Err(Broken::new(format!(
-                    "{activity_id}: backoff at a wrong place"
-                )));
+                return Err(Broken::new(format!("{activity_id}: backoff at a wrong place")));
             }
         }
         Ok(())
@@ -433,22 +387,15 @@ impl Run {
     }
 
     fn note_error(&mut self, error: &Failure) {
-        self.last_error = Some(LastError {
-            error: error.clone(),
-            at: self.now,
-        });
+        self.last_error = Some(LastError { error: error.clone(), at: self.now });
     }
 
     fn open_activity(&mut self, id: &ActivityId) -> Result<&mut Activity, Broken> {
-        self.activities
-            .get_mut(id)
-            .ok_or_else(|| Broken::new(format!("activity {id} is not open")))
+        self.activities.get_mut(id).ok_or_else(|| Broken::new(format!("activity {id} is not open")))
     }
 
     fn close_activity(&mut self, id: &ActivityId) -> Result<Activity, Broken> {
-        self.activities
-            .remove(id)
-            .ok_or_else(|| Broken::new(format!("activity {id} is not open")))
+        self.activities.remove(id).ok_or_else(|| Broken::new(format!("activity {id} is not open")))
     }
 
     fn release_rows(&mut self, activity: &Activity, own: bool) -> Result<(), Broken> {
@@ -457,9 +404,8 @@ impl Run {
             Phase::Queued | Phase::UnderWay(_) => None,
         };
         let own = if own { activity.place } else { None };
-        for place in [own, activity.start_place, activity.close_place, backoff]
-            .into_iter()
-            .flatten()
+        for place in
+            [own, activity.start_place, activity.close_place, backoff].into_iter().flatten()
         {
             self.release(place)?;
         }
@@ -497,12 +443,10 @@ impl Run {
 
     /// Inline steps whose attempt is under way: id and the event that began it.
     pub fn under_way(&self) -> impl Iterator<Item = (&ActivityId, &Activity, Seq)> {
-        self.activities
-            .iter()
-            .filter_map(|(id, activity)| match activity.phase {
-                Phase::UnderWay(began) => Some((id, activity, began)),
-                Phase::Queued | Phase::Backoff(..) => None,
-            })
+        self.activities.iter().filter_map(|(id, activity)| match activity.phase {
+            Phase::UnderWay(began) => Some((id, activity, began)),
+            Phase::Queued | Phase::Backoff(..) => None,
+        })
     }
 
     /// What people see of the run.

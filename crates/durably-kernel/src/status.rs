@@ -51,9 +51,7 @@ impl RunStatus {
 
     /// Reads a stored name.
     pub fn from_name(name: &str) -> Option<RunStatus> {
-        RunStatus::ALL
-            .into_iter()
-            .find(|status| status.name() == name)
+        RunStatus::ALL.into_iter().find(|status| status.name() == name)
     }
 
     /// Whether nothing can happen to the run any more.
@@ -95,10 +93,7 @@ impl RunStatus {
             (Running, _) => Some(Running),
             _ => None,
         };
-        next.ok_or(IllegalMove {
-            from: self.name(),
-            by: event.name(),
-        })
+        next.ok_or(IllegalMove { from: self.name(), by: event.name() })
     }
 }
 
@@ -181,10 +176,7 @@ impl TaskState {
             (Cancelling, TaskMove::Cancel) => Ok(Some(Cancelling)),
             (Waiting | Gated | Ready, TaskMove::Cancel) => Ok(None),
             (Cancelling, TaskMove::Confirm) => Ok(None),
-            (from, by) => Err(IllegalMove {
-                from: from.name(),
-                by: by.name(),
-            }),
+            (from, by) => Err(IllegalMove { from: from.name(), by: by.name() }),
         }
     }
 }
@@ -220,14 +212,8 @@ mod tests {
 
     #[test]
     fn an_ended_run_takes_nothing_but_a_reset() {
-        let done = Event::WorkflowCompleted {
-            result: Payload::null(),
-        };
-        let reset = Event::WorkflowReset {
-            to: Seq(1),
-            reason: String::new(),
-            at: Timestamp(0),
-        };
+        let done = Event::WorkflowCompleted { result: Payload::null() };
+        let reset = Event::WorkflowReset { to: Seq(1), reason: String::new(), at: Timestamp(0) };
         for status in RunStatus::ALL.into_iter().filter(|s| s.has_ended()) {
             assert!(status.after(&done).is_err());
             assert_eq!(status.after(&reset), Ok(RunStatus::Running));
@@ -238,19 +224,13 @@ mod tests {
 
     #[test]
     fn only_a_ready_row_is_claimed_and_only_a_claimed_one_used_up() {
-        for state in [
-            TaskState::Waiting,
-            TaskState::Gated,
-            TaskState::Claimed,
-            TaskState::Cancelling,
-        ] {
+        for state in
+            [TaskState::Waiting, TaskState::Gated, TaskState::Claimed, TaskState::Cancelling]
+        {
             assert!(state.after(TaskMove::Claim).is_err());
         }
         assert!(TaskState::Cancelling.after(TaskMove::UseUp).is_err());
-        assert_eq!(
-            TaskState::Claimed.after(TaskMove::Cancel),
-            Ok(Some(TaskState::Cancelling))
-        );
+        assert_eq!(TaskState::Claimed.after(TaskMove::Cancel), Ok(Some(TaskState::Cancelling)));
         assert_eq!(TaskState::Ready.after(TaskMove::Cancel), Ok(None));
     }
 

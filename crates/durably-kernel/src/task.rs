@@ -29,13 +29,8 @@ pub enum TaskKind {
 
 impl TaskKind {
     /// All of them.
-    pub const ALL: [TaskKind; 5] = [
-        TaskKind::Turn,
-        TaskKind::Activity,
-        TaskKind::Timer,
-        TaskKind::Retry,
-        TaskKind::Timeout,
-    ];
+    pub const ALL: [TaskKind; 5] =
+        [TaskKind::Turn, TaskKind::Activity, TaskKind::Timer, TaskKind::Retry, TaskKind::Timeout];
 
     /// The name used in JSON and in the store.
     pub fn name(self) -> &'static str {
@@ -90,13 +85,9 @@ pub struct TaskPut {
 impl TaskPut {
     /// Which time-out a row of kind [`TaskKind::Timeout`] stands for.
     pub fn timeout_kind(name: &str) -> Option<TimeoutKind> {
-        [
-            TimeoutKind::ScheduleToStart,
-            TimeoutKind::ScheduleToClose,
-            TimeoutKind::Run,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+        [TimeoutKind::ScheduleToStart, TimeoutKind::ScheduleToClose, TimeoutKind::Run]
+            .into_iter()
+            .find(|kind| kind.name() == name)
     }
 }
 

@@ -13,10 +13,7 @@ impl Timestamp {
     /// This time and `delay` more; stops at the end of time instead of overflowing.
     #[must_use]
     pub fn after(self, delay: Duration) -> Timestamp {
-        Timestamp(
-            self.0
-                .saturating_add(to_millis(delay).min(i64::MAX as u64) as i64),
-        )
+        Timestamp(self.0.saturating_add(to_millis(delay).min(i64::MAX as u64) as i64))
     }
 
     /// How long after `earlier` this is; zero if it is not.
@@ -73,10 +70,7 @@ mod tests {
     #[test]
     fn time_saturates_at_both_ends() {
         assert_eq!(Timestamp(5).after(Duration::MAX), Timestamp(i64::MAX));
-        assert_eq!(
-            Timestamp(i64::MIN).since(Timestamp(i64::MAX)),
-            Duration::ZERO
-        );
+        assert_eq!(Timestamp(i64::MIN).since(Timestamp(i64::MAX)), Duration::ZERO);
         assert_eq!(to_millis(Duration::from_nanos(1)), 1);
     }
 }

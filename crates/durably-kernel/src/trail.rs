@@ -25,25 +25,13 @@ pub enum TrailStep {
     /// An attempt began.
     Started { attempt: u32, worker: WorkerId },
     /// An attempt failed; another follows.
-    Retrying {
-        attempt: u32,
-        error: Failure,
-        in_ms: u64,
-    },
+    Retrying { attempt: u32, error: Failure, in_ms: u64 },
     /// An attempt's worker died or stopped.
-    Lost {
-        attempt: u32,
-        worker: WorkerId,
-        died: bool,
-    },
+    Lost { attempt: u32, worker: WorkerId, died: bool },
     /// An attempt succeeded.
     Completed { attempt: u32 },
     /// It failed for good.
-    Failed {
-        attempt: Option<u32>,
-        error: Failure,
-        dead: bool,
-    },
+    Failed { attempt: Option<u32>, error: Failure, dead: bool },
     /// It is no longer wanted.
     Cancelled { reason: String },
     /// A timer runs.
@@ -98,18 +86,9 @@ pub fn trail(events: &[Event], live: &[LiveTask]) -> Vec<TaskTrail> {
     }
     for task in live {
         let known = trails.attempts(&task.id);
-        for loss in task
-            .losses
-            .iter()
-            .filter(|loss| !known.contains(&loss.attempt.number))
-        {
+        for loss in task.losses.iter().filter(|loss| !known.contains(&loss.attempt.number)) {
             trails.started(&task.id, &loss.attempt);
-            trails.lost(
-                &task.id,
-                &loss.attempt,
-                loss.cause == LossCause::Died,
-                loss.lost_at,
-            );
+            trails.lost(&task.id, &loss.attempt, loss.cause == LossCause::Died, loss.lost_at);
         }
         if let Some(attempt) = task.attempt.as_ref().filter(|a| !known.contains(&a.number)) {
             trails.started(&task.id, attempt);
@@ -128,16 +107,8 @@ struct Trails {
 impl Trails {
     fn open(&mut self, kind: TaskKind, id: &str, name: &str, step: TrailStep) {
         self.index.insert((kind, id.to_owned()), self.list.len());
-        let entries = vec![TrailEntry {
-            at: self.now,
-            what: step,
-        }];
-        self.list.push(TaskTrail {
-            id: id.to_owned(),
-            kind,
-            name: name.to_owned(),
-            entries,
-        });
+        let entries = vec![TrailEntry { at: self.now, what: step }];
+        self.list.push(TaskTrail { id: id.to_owned(), kind, name: name.to_owned(), entries });
     }
 
     fn add(&mut self, kind: TaskKind, id: &str, at: Timestamp, what: TrailStep) {
@@ -147,10 +118,7 @@ impl Trails {
     }
 
     fn started(&mut self, id: &str, attempt: &Attempt) {
-        let step = TrailStep::Started {
-            attempt: attempt.number,
-            worker: attempt.worker.clone(),
-        };
+        let step = TrailStep::Started { attempt: attempt.number, worker: attempt.worker.clone() };
         self.add(TaskKind::Activity, id, attempt.started_at, step);
     }
 
@@ -168,65 +136,30 @@ impl Trails {
 
     fn lost(&mut self, id: &str, attempt: &Attempt, died: bool, at: Timestamp) {
         let (attempt, worker) = (attempt.number, attempt.worker.clone());
-        self.add(
-            TaskKind::Activity,
-            id,
-            at,
-            TrailStep::Lost {
-                attempt,
-                worker,
-                died,
-            },
-        );
+        self.add(TaskKind::Activity, id, at, TrailStep::Lost { attempt, worker, died });
     }
 
     fn take(&mut self, event: &Event) {
         let now = self.now;
         match event {
-            Event::ActivityScheduled {
-                activity_id,
-                activity_type,
-                ..
-            } => {
+            Event::ActivityScheduled { activity_id, activity_type, .. } => {
                 let (id, name) = (activity_id.as_str(), activity_type.as_str());
                 self.open(TaskKind::Activity, id, name, TrailStep::Queued);
             }
-            Event::ActivityLost {
-                activity_id,
-                attempt,
-                died,
-                at,
-            } => {
+            Event::ActivityLost { activity_id, attempt, died, at } => {
                 self.started(activity_id.as_str(), attempt);
                 self.lost(activity_id.as_str(), attempt, *died, *at);
             }
-            Event::ActivityCompleted {
-                activity_id,
-                attempt,
-                at,
-                ..
-            } => {
+            Event::ActivityCompleted { activity_id, attempt, at, .. } => {
                 let id = activity_id.as_str();
                 self.started(id, attempt);
-                let step = TrailStep::Completed {
-                    attempt: attempt.number,
-                };
+                let step = TrailStep::Completed { attempt: attempt.number };
                 self.add(TaskKind::Activity, id, *at, step);
             }
             Event::ActivityFailed {
-                activity_id,
-                error,
-                retry_in_ms,
-                attempt,
-                dead,
-                at,
-                ..
+                activity_id, error, retry_in_ms, attempt, dead, at, ..
             } => {
-                let ended = Ended {
-                    error: error.clone(),
-                    retry_in_ms: *retry_in_ms,
-                    dead: *dead,
-                };
+                let ended = Ended { error: error.clone(), retry_in_ms: *retry_in_ms, dead: *dead };
                 self.failed(activity_id.as_str(), attempt.as_ref(), ended, *at);
             }
             Event::ActivityTimedOut {
@@ -239,39 +172,22 @@ impl Trails {
                 ..
             } => {
                 let error = crate::admit::timeout_failure(*timeout_type);
-                let ended = Ended {
-                    error,
-                    retry_in_ms: *retry_in_ms,
-                    dead: *dead,
-                };
+                let ended = Ended { error, retry_in_ms: *retry_in_ms, dead: *dead };
                 self.failed(activity_id.as_str(), attempt.as_ref(), ended, *at);
             }
-            Event::ActivityCancelled {
-                activity_id,
-                reason,
-            } => {
-                let step = TrailStep::Cancelled {
-                    reason: reason.clone(),
-                };
+            Event::ActivityCancelled { activity_id, reason } => {
+                let step = TrailStep::Cancelled { reason: reason.clone() };
                 self.add(TaskKind::Activity, activity_id.as_str(), now, step);
             }
-            Event::TimerStarted {
-                timer_id,
-                duration_ms,
-                ..
-            } => {
-                let step = TrailStep::Sleeping {
-                    for_ms: *duration_ms,
-                };
+            Event::TimerStarted { timer_id, duration_ms, .. } => {
+                let step = TrailStep::Sleeping { for_ms: *duration_ms };
                 self.open(TaskKind::Timer, timer_id.as_str(), "", step);
             }
             Event::TimerFired { timer_id, at } => {
                 self.add(TaskKind::Timer, timer_id.as_str(), *at, TrailStep::Woken);
             }
             Event::TimerCancelled { timer_id } => {
-                let step = TrailStep::Cancelled {
-                    reason: String::new(),
-                };
+                let step = TrailStep::Cancelled { reason: String::new() };
                 self.add(TaskKind::Timer, timer_id.as_str(), now, step);
             }
             _ => {}
@@ -284,16 +200,10 @@ impl Trails {
         }
         let number = attempt.map(|attempt| attempt.number);
         let step = match ended.retry_in_ms {
-            Some(in_ms) => TrailStep::Retrying {
-                attempt: number.unwrap_or(0),
-                error: ended.error,
-                in_ms,
-            },
-            None => TrailStep::Failed {
-                attempt: number,
-                error: ended.error,
-                dead: ended.dead,
-            },
+            Some(in_ms) => {
+                TrailStep::Retrying { attempt: number.unwrap_or(0), error: ended.error, in_ms }
+            }
+            None => TrailStep::Failed { attempt: number, error: ended.error, dead: ended.dead },
         };
         self.add(TaskKind::Activity, id, at, step);
     }

@@ -132,11 +132,7 @@ pub struct Turn<'r> {
 impl<'r> Turn<'r> {
     /// Begins a turn of a run.
     pub fn new(run: &'r mut Run, moment: Moment) -> Turn<'r> {
-        Turn {
-            run,
-            moment,
-            decision: Decision::default(),
-        }
+        Turn { run, moment, decision: Decision::default() }
     }
 
     /// The run as it is by now.
@@ -167,9 +163,7 @@ impl<'r> Turn<'r> {
 
     fn record(&mut self, event: Event) -> Result<(), Broken> {
         let seq = self.run.head.next();
-        self.decision
-            .dead_letters
-            .extend(dead_letter(self.run, &event));
+        self.decision.dead_letters.extend(dead_letter(self.run, &event));
         self.decision.change(effects(Some(self.run), &event, seq));
         self.run.apply(&event)?;
         self.decision.events.push(event);
@@ -200,10 +194,7 @@ pub(crate) fn consequences(
 /// Ends a run at once: no code runs.
 pub fn terminate(run: &mut Run, reason: &str, moment: Moment) -> Result<Decision, Broken> {
     let at = run.now.max(moment.now);
-    let last = Event::WorkflowTerminated {
-        reason: reason.to_owned(),
-        at,
-    };
+    let last = Event::WorkflowTerminated { reason: reason.to_owned(), at };
     // Before the first turn there is nothing to give up, and no event but the end may come.
     let events = end(run, reason, last);
     let mut turn = Turn::new(run, moment);
@@ -216,24 +207,12 @@ pub fn terminate(run: &mut Run, reason: &str, moment: Moment) -> Result<Decision
 /// The dead letter that a final failure leaves, if its attempts were used up.
 fn dead_letter(run: &Run, event: &Event) -> Option<DeadLetter> {
     let (id, error, attempt) = match event {
-        Event::ActivityFailed {
-            activity_id,
-            error,
-            dead: true,
-            attempt,
-            ..
-        } => (activity_id, error.clone(), attempt),
-        Event::ActivityTimedOut {
-            activity_id,
-            timeout_type,
-            dead: true,
-            attempt,
-            ..
-        } => (
-            activity_id,
-            crate::admit::timeout_failure(*timeout_type),
-            attempt,
-        ),
+        Event::ActivityFailed { activity_id, error, dead: true, attempt, .. } => {
+            (activity_id, error.clone(), attempt)
+        }
+        Event::ActivityTimedOut { activity_id, timeout_type, dead: true, attempt, .. } => {
+            (activity_id, crate::admit::timeout_failure(*timeout_type), attempt)
+        }
         _ => return None,
     };
     let activity: &Activity = run.activities.get(id)?;

@@ -23,19 +23,13 @@ pub mod limit {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Invalid {
     /// An empty name.
-    #[error(
-        "the {what} is empty; give it a name of 1 to {} bytes",
-        limit::NAME_LEN_MAX
-    )]
+    #[error("the {what} is empty; give it a name of 1 to {} bytes", limit::NAME_LEN_MAX)]
     EmptyName {
         /// What was named.
         what: &'static str,
     },
     /// A name that is too long.
-    #[error(
-        "the {what} has {len} bytes; at most {} are allowed",
-        limit::NAME_LEN_MAX
-    )]
+    #[error("the {what} has {len} bytes; at most {} are allowed", limit::NAME_LEN_MAX)]
     LongName {
         /// What was named.
         what: &'static str,
@@ -64,10 +58,7 @@ pub enum Invalid {
         len: usize,
     },
     /// A payload that is nested too deeply.
-    #[error(
-        "the {what} is nested more than {} levels deep; flatten it",
-        limit::PAYLOAD_DEPTH_MAX
-    )]
+    #[error("the {what} is nested more than {} levels deep; flatten it", limit::PAYLOAD_DEPTH_MAX)]
     DeepPayload {
         /// Which payload.
         what: &'static str,
@@ -127,17 +118,10 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), Invalid> {
         return Err(Invalid::EmptyName { what });
     }
     if name.len() > limit::NAME_LEN_MAX {
-        return Err(Invalid::LongName {
-            what,
-            len: name.len(),
-        });
+        return Err(Invalid::LongName { what, len: name.len() });
     }
     match name.char_indices().find(|(_, c)| c.is_control()) {
-        Some((at, _)) => Err(Invalid::ControlCharacter {
-            what,
-            name: name.to_owned(),
-            at,
-        }),
+        Some((at, _)) => Err(Invalid::ControlCharacter { what, name: name.to_owned(), at }),
         None => Ok(()),
     }
 }
@@ -145,10 +129,7 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), Invalid> {
 /// A duration that fits into the store's time.
 pub fn check_delay(what: &'static str, delay: Duration) -> Result<(), Invalid> {
     match delay > limit::DELAY_MAX {
-        true => Err(Invalid::LongDelay {
-            what,
-            secs: delay.as_secs(),
-        }),
+        true => Err(Invalid::LongDelay { what, secs: delay.as_secs() }),
         false => Ok(()),
     }
 }
@@ -157,10 +138,7 @@ pub fn check_delay(what: &'static str, delay: Duration) -> Result<(), Invalid> {
 pub fn check_payload(what: &'static str, payload: &Payload) -> Result<(), Invalid> {
     let text = payload.text();
     if text.len() > limit::PAYLOAD_LEN_MAX {
-        return Err(Invalid::LargePayload {
-            what,
-            len: text.len(),
-        });
+        return Err(Invalid::LargePayload { what, len: text.len() });
     }
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -196,42 +174,27 @@ mod tests {
     #[test]
     fn names_are_checked() {
         assert_eq!(check_name("tenant", "acme é 日本"), Ok(()));
-        assert_eq!(
-            check_name("tenant", ""),
-            Err(Invalid::EmptyName { what: "tenant" })
-        );
+        assert_eq!(check_name("tenant", ""), Err(Invalid::EmptyName { what: "tenant" }));
         assert!(matches!(
             check_name("tenant", "a\0"),
             Err(Invalid::ControlCharacter { at: 1, .. })
         ));
-        assert!(matches!(
-            check_name("tenant", &"x".repeat(256)),
-            Err(Invalid::LongName { .. })
-        ));
+        assert!(matches!(check_name("tenant", &"x".repeat(256)), Err(Invalid::LongName { .. })));
     }
 
     #[test]
     fn payloads_are_checked() {
-        assert_eq!(
-            check_payload("input", &json(r#"{"a":"\\u0000 [[["}"#)),
-            Ok(())
-        );
+        assert_eq!(check_payload("input", &json(r#"{"a":"\\u0000 [[["}"#)), Ok(()));
         assert!(matches!(
             check_payload("input", &json(r#""a\u0000b""#)),
             Err(Invalid::NulInPayload { .. })
         ));
         let deep = format!("{}1{}", "[".repeat(101), "]".repeat(101));
-        assert!(matches!(
-            check_payload("input", &json(&deep)),
-            Err(Invalid::DeepPayload { .. })
-        ));
+        assert!(matches!(check_payload("input", &json(&deep)), Err(Invalid::DeepPayload { .. })));
         let fits = format!("{}1{}", "[".repeat(100), "]".repeat(100));
         assert_eq!(check_payload("input", &json(&fits)), Ok(()));
         let large = format!("\"{}\"", "x".repeat(limit::PAYLOAD_LEN_MAX));
-        assert!(matches!(
-            check_payload("input", &json(&large)),
-            Err(Invalid::LargePayload { .. })
-        ));
+        assert!(matches!(check_payload("input", &json(&large)), Err(Invalid::LargePayload { .. })));
     }
 
     #[test]

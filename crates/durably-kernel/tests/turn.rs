@@ -19,10 +19,7 @@ fn the_first_turn_pins_the_version_and_asks_the_code() {
     scene.admit(&Fact::Begin { version: 4 });
     assert_eq!(scene.run.version, Some(4));
     assert_eq!(scene.run.status, RunStatus::Running);
-    assert_eq!(
-        scene.last_names(3),
-        ["VersionPinned", "ActivityScheduled", "TimerStarted"]
-    );
+    assert_eq!(scene.last_names(3), ["VersionPinned", "ActivityScheduled", "TimerStarted"]);
     scene.refuse(&Fact::Begin { version: 5 });
 }
 
@@ -37,14 +34,8 @@ fn a_scheduled_activity_becomes_a_row_with_its_options() {
     let mut scene = Scene::pending(script, None);
     let decision = scene.admit(&Fact::Begin { version: 1 });
     let rows: Vec<_> = decision.tasks.values().map(put).collect();
-    assert_eq!(
-        (rows[0].place, rows[0].kind),
-        (Place(1), TaskKind::Activity)
-    );
-    assert_eq!(
-        (rows[0].name.as_str(), rows[0].target.as_str()),
-        ("work", "a")
-    );
+    assert_eq!((rows[0].place, rows[0].kind), (Place(1), TaskKind::Activity));
+    assert_eq!((rows[0].name.as_str(), rows[0].target.as_str()), ("work", "a"));
     assert_eq!((rows[0].queue.as_str(), rows[0].priority), ("orders", 3));
     assert_eq!(rows[0].input, Some(Payload::of("a").unwrap()));
     assert_eq!((rows[0].delay, rows[0].attempt), (None, 0));
@@ -103,24 +94,16 @@ fn a_result_is_heard_by_the_code() {
         Event::ActivityCompleted { result, .. } => {
             assert!(heard.run.activities.is_empty());
             assert_eq!(heard.seq, heard.run.head);
-            vec![Action::Complete {
-                output: result.clone(),
-            }]
+            vec![Action::Complete { output: result.clone() }]
         }
         _ => vec![],
     });
     let mut scene = Scene::begun(script);
     let decision = scene.admit(&scene.done("a"));
-    assert_eq!(
-        scene.last_names(2),
-        ["ActivityCompleted", "WorkflowCompleted"]
-    );
+    assert_eq!(scene.last_names(2), ["ActivityCompleted", "WorkflowCompleted"]);
     assert_eq!(decision.tasks[&Place(1)], TaskChange::Delete(Place(1)));
     let result = Payload::of(&1).unwrap();
-    assert_eq!(
-        scene.events.last(),
-        Some(&Event::WorkflowCompleted { result })
-    );
+    assert_eq!(scene.events.last(), Some(&Event::WorkflowCompleted { result }));
 }
 
 #[test]
@@ -173,29 +156,17 @@ fn a_result_of_a_foreign_activity_or_event_changes_nothing() {
     scene.refuse(&failed("a", Seq(1), 1, error));
     let started = scene.run.timers["t"].started;
     let (unknown, old) = (
-        Fact::TimerFired {
-            timer_id: "u".into(),
-            seq: started,
-        },
-        Fact::TimerFired {
-            timer_id: "t".into(),
-            seq: queued,
-        },
+        Fact::TimerFired { timer_id: "u".into(), seq: started },
+        Fact::TimerFired { timer_id: "t".into(), seq: queued },
     );
     scene.refuse(&unknown);
     scene.refuse(&old);
-    scene.refuse(&Fact::RetryDue {
-        activity_id: "a".into(),
-        seq: queued,
-    });
+    scene.refuse(&Fact::RetryDue { activity_id: "a".into(), seq: queued });
 }
 
 #[test]
 fn a_timer_fires_once_and_a_cancelled_one_never() {
-    let script = Script::on_signal(
-        vec![timer("t"), timer("u")],
-        vec![scene::give_up_timer("u")],
-    );
+    let script = Script::on_signal(vec![timer("t"), timer("u")], vec![scene::give_up_timer("u")]);
     let mut scene = Scene::begun(script);
     let (fired, other) = (scene.fired("t"), scene.fired("u"));
     scene.admit(&fired);
@@ -216,12 +187,7 @@ fn giving_up_what_is_not_open_is_left_alone() {
 #[test]
 fn signals_are_recorded_in_order_before_anybody_waits() {
     let mut scene = Scene::pending(Script::at_start(vec![queued("a")]), None);
-    let facts = [
-        Fact::Begin { version: 1 },
-        signal("1"),
-        signal("2"),
-        signal("3"),
-    ];
+    let facts = [Fact::Begin { version: 1 }, signal("1"), signal("2"), signal("3")];
     let (offered, _) = scene.turn(&facts);
     assert_eq!(offered, [Offered::Admitted; 4]);
     let ids: Vec<_> = scene
@@ -301,10 +267,8 @@ fn facts_after_the_end_are_after_the_end() {
 
 #[test]
 fn actions_that_are_not_valid_fail_the_run_with_their_code() {
-    let zero = ActivityOptions {
-        start_to_close: Some(Duration::ZERO),
-        ..ActivityOptions::default()
-    };
+    let zero =
+        ActivityOptions { start_to_close: Some(Duration::ZERO), ..ActivityOptions::default() };
     let no_attempt = scene::attempts(0);
     let nul = Action::ScheduleActivity {
         id: "a".into(),
@@ -320,13 +284,8 @@ fn actions_that_are_not_valid_fail_the_run_with_their_code() {
         options: Box::default(),
         inline: true,
     };
-    let for_ever = Action::StartTimer {
-        id: "t".into(),
-        delay: Duration::MAX,
-    };
-    let nul_output = Action::Complete {
-        output: Payload::of("\0").unwrap(),
-    };
+    let for_ever = Action::StartTimer { id: "t".into(), delay: Duration::MAX };
+    let nul_output = Action::Complete { output: Payload::of("\0").unwrap() };
     let table = [
         (queued(""), "DUR-0001"),
         (queued("a\0b"), "DUR-0001"),
@@ -367,18 +326,10 @@ fn a_panic_of_the_code_ends_the_turn_with_an_error() {
         }
     }
     let mut scene = Scene::pending(Script::at_start(vec![]), None);
-    let moment = Moment {
-        now: scene::START,
-        random: 0,
-    };
+    let moment = Moment { now: scene::START, random: 0 };
     let mut turn = Turn::new(&mut scene.run, moment);
-    let error = turn
-        .offer(&mut Panics, &Fact::Begin { version: 1 })
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "workflow code panicked: index out of bounds"
-    );
+    let error = turn.offer(&mut Panics, &Fact::Begin { version: 1 }).unwrap_err();
+    assert_eq!(error.to_string(), "workflow code panicked: index out of bounds");
 }
 
 #[test]
@@ -387,15 +338,9 @@ fn a_cancel_before_the_first_turn_ends_the_run_without_its_code() {
     let mut scene = Scene::pending(script, None);
     let (offered, _) = scene.turn(&[cancel("changed my mind"), Fact::Begin { version: 1 }]);
     assert_eq!(offered, [Offered::Admitted, Offered::AfterEnd]);
-    assert_eq!(
-        scene.last_names(2),
-        ["WorkflowCancelRequested", "WorkflowCancelled"]
-    );
+    assert_eq!(scene.last_names(2), ["WorkflowCancelRequested", "WorkflowCancelled"]);
     assert_eq!(scene.run.status, RunStatus::Cancelled);
-    assert_eq!(
-        scene.run.cancel_requested.as_deref(),
-        Some("changed my mind")
-    );
+    assert_eq!(scene.run.cancel_requested.as_deref(), Some("changed my mind"));
 }
 
 #[test]
@@ -403,9 +348,7 @@ fn a_cancel_is_heard_once() {
     let script = Script::new(|_, event| match event {
         Event::VersionPinned { .. } => vec![queued("a")],
         Event::WorkflowCancelRequested { .. } => vec![give_up("a"), queued("compensate")],
-        Event::ActivityCompleted { .. } => vec![Action::Cancelled {
-            reason: "compensated".into(),
-        }],
+        Event::ActivityCompleted { .. } => vec![Action::Cancelled { reason: "compensated".into() }],
         _ => vec![],
     });
     let mut scene = Scene::begun(script);
@@ -416,10 +359,7 @@ fn a_cancel_is_heard_once() {
     scene.admit(&scene.done("compensate"));
     assert_eq!(scene.run.status, RunStatus::Cancelled);
     let reason = "compensated".to_owned();
-    assert_eq!(
-        scene.events.last(),
-        Some(&Event::WorkflowCancelled { reason })
-    );
+    assert_eq!(scene.events.last(), Some(&Event::WorkflowCancelled { reason }));
 }
 
 #[test]
@@ -431,10 +371,7 @@ fn a_shutdown_lets_open_activities_finish_and_schedules_nothing_new() {
     });
     let mut scene = Scene::begun(script);
     let (fired, decision) = (scene.fired("t"), scene.admit(&Fact::ShutdownRequested {}));
-    assert_eq!(
-        scene.last_names(2),
-        ["WorkflowShutdownRequested", "TimerCancelled"]
-    );
+    assert_eq!(scene.last_names(2), ["WorkflowShutdownRequested", "TimerCancelled"]);
     assert_eq!(decision.tasks.len(), 1);
     scene.refuse(&Fact::ShutdownRequested {});
     scene.refuse(&fired);
@@ -505,11 +442,7 @@ fn a_cancel_during_a_shutdown_ends_the_run_at_once() {
     scene.admit(&cancel("now"));
     assert_eq!(
         scene.last_names(3),
-        [
-            "WorkflowCancelRequested",
-            "ActivityCancelled",
-            "WorkflowCancelled"
-        ]
+        ["WorkflowCancelRequested", "ActivityCancelled", "WorkflowCancelled"]
     );
     assert_eq!(ended_as_cancelled(&scene), "now");
 }
@@ -552,10 +485,7 @@ fn the_time_out_of_a_run_fails_it() {
 fn a_termination_before_the_first_turn_is_the_second_event() {
     let mut scene = Scene::pending(Script::at_start(vec![queued("a")]), None);
     scene.terminate("stuck");
-    assert_eq!(
-        scene.last_names(2),
-        ["WorkflowStarted", "WorkflowTerminated"]
-    );
+    assert_eq!(scene.last_names(2), ["WorkflowStarted", "WorkflowTerminated"]);
     assert_eq!(scene.run.status, RunStatus::Terminated);
 }
 
@@ -566,19 +496,11 @@ fn a_termination_gives_up_what_is_open_without_the_code() {
         other => panic!("the code heard {other:?}"),
     }));
     let decision = scene.terminate("stuck");
-    let end = [
-        "ActivityCancelled",
-        "ActivityCancelled",
-        "TimerCancelled",
-        "WorkflowTerminated",
-    ];
+    let end = ["ActivityCancelled", "ActivityCancelled", "TimerCancelled", "WorkflowTerminated"];
     assert_eq!(scene.last_names(4), end);
     assert_eq!(decision.tasks[&Place(1)], TaskChange::Cancel(Place(1)));
     assert!(scene.run.activities.is_empty());
-    let moment = Moment {
-        now: Timestamp(0),
-        random: 0,
-    };
+    let moment = Moment { now: Timestamp(0), random: 0 };
     assert!(terminate(&mut scene.run, "again", moment).is_err());
 }
 
@@ -586,10 +508,7 @@ fn a_termination_gives_up_what_is_open_without_the_code() {
 fn time_does_not_go_back() {
     let mut scene = Scene::begun(Script::at_start(vec![]));
     let before = scene.run.now;
-    let moment = Moment {
-        now: Timestamp(0),
-        random: 0,
-    };
+    let moment = Moment { now: Timestamp(0), random: 0 };
     let mut turn = Turn::new(&mut scene.run, moment);
     turn.offer(&mut scene.script, &signal("s")).unwrap();
     let Decision { events, .. } = turn.finish();

@@ -255,10 +255,7 @@ impl Claimable {
     pub fn keys(&self) -> Vec<(durably_kernel::TaskKind, &str, u32)> {
         use durably_kernel::TaskKind;
         match self {
-            Claimable::Turn {
-                workflow_type,
-                version,
-            } => vec![
+            Claimable::Turn { workflow_type, version } => vec![
                 (TaskKind::Turn, workflow_type.as_str(), 0),
                 (TaskKind::Turn, workflow_type.as_str(), *version),
             ],

@@ -22,9 +22,7 @@ impl Clock {
             Clock::Manual(manual) => manual.now(),
             Clock::Database => {
                 #[allow(clippy::disallowed_methods, reason = "this is the store's clock")]
-                let since = SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .unwrap_or_default();
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
             }
         }

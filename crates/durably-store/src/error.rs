@@ -127,13 +127,13 @@ impl StoreError {
             | StoreError::EventNewer { .. }
             | StoreError::Refused { .. } => Class::Permanent,
             StoreError::Corrupt { .. } => Class::Corrupt,
-            StoreError::Unavailable { retry_after, .. } => Class::Transient {
-                retry_after: *retry_after,
-            },
+            StoreError::Unavailable { retry_after, .. } => {
+                Class::Transient { retry_after: *retry_after }
+            }
             // A full disk is emptied by somebody: the work waits for that instead of failing.
-            StoreError::Full { .. } => Class::Transient {
-                retry_after: Some(Duration::from_secs(1)),
-            },
+            StoreError::Full { .. } => {
+                Class::Transient { retry_after: Some(Duration::from_secs(1)) }
+            }
             StoreError::Ambiguous { .. } => Class::Ambiguous,
         }
     }
@@ -158,10 +158,9 @@ impl StoreError {
     pub fn from_events(operation: &'static str, error: EventFormatError) -> StoreError {
         match error {
             EventFormatError::Newer { name, needed } => StoreError::EventNewer { name, needed },
-            EventFormatError::Unreadable { source } => StoreError::Corrupt {
-                operation,
-                problem: source.to_string(),
-            },
+            EventFormatError::Unreadable { source } => {
+                StoreError::Corrupt { operation, problem: source.to_string() }
+            }
         }
     }
 }

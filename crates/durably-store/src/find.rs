@@ -140,14 +140,9 @@ impl WorkerStatus {
 
     /// Reads a stored name.
     pub fn from_name(name: &str) -> Option<WorkerStatus> {
-        [
-            WorkerStatus::Active,
-            WorkerStatus::Draining,
-            WorkerStatus::Stopped,
-            WorkerStatus::Stale,
-        ]
-        .into_iter()
-        .find(|status| status.name() == name)
+        [WorkerStatus::Active, WorkerStatus::Draining, WorkerStatus::Stopped, WorkerStatus::Stale]
+            .into_iter()
+            .find(|status| status.name() == name)
     }
 
     /// Whether its claims stand.

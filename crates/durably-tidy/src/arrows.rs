@@ -4,11 +4,8 @@ use serde_json::Value;
 
 use crate::Finding;
 
-const ADAPTERS: &[&str] = &[
-    "durably-store-sqlite",
-    "durably-store-postgres",
-    "durably-store-mysql",
-];
+const ADAPTERS: &[&str] =
+    &["durably-store-sqlite", "durably-store-postgres", "durably-store-mysql"];
 const CONTRACT: &str = "durably-store-contract";
 
 /// The crates of ours that a crate may be built with, or `None` for a crate that has no place yet.
@@ -39,13 +36,8 @@ fn allowed_in_tests(name: &str, dependency: &str) -> bool {
 /// Checks every arrow between members of the workspace, given what `cargo metadata` said;
 /// `manifest` names the file to blame for a crate.
 pub fn check(metadata: &Value, manifest: impl Fn(&str) -> String) -> Vec<Finding> {
-    let packages = metadata["packages"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    let names: Vec<&str> = packages
-        .iter()
-        .filter_map(|package| package["name"].as_str())
-        .collect();
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
     let mut findings = Vec::new();
     for package in packages {
         let Some(name) = package["name"].as_str() else {
@@ -59,10 +51,7 @@ pub fn check(metadata: &Value, manifest: impl Fn(&str) -> String) -> Vec<Finding
             findings.push(Finding::new(&manifest(name), 1, advice));
             continue;
         };
-        for dependency in package["dependencies"]
-            .as_array()
-            .map_or(&[][..], Vec::as_slice)
-        {
+        for dependency in package["dependencies"].as_array().map_or(&[][..], Vec::as_slice) {
             let Some(target) = dependency["name"].as_str() else {
                 continue;
             };
@@ -138,10 +127,7 @@ mod tests {
     fn the_contract_is_for_tests_of_stores_only() {
         assert_eq!(arrow("durably-store", CONTRACT, json!("dev")), []);
         assert_eq!(arrow("durably-store-sqlite", CONTRACT, json!("dev")), []);
-        assert_eq!(
-            arrow("durably-store-sqlite", CONTRACT, Value::Null).len(),
-            1
-        );
+        assert_eq!(arrow("durably-store-sqlite", CONTRACT, Value::Null).len(), 1);
         assert_eq!(arrow("durably-kernel", CONTRACT, json!("dev")).len(), 1);
         assert_eq!(arrow("durably-runtime", "durably", json!("dev")).len(), 1);
     }
@@ -150,9 +136,6 @@ mod tests {
     fn a_crate_without_a_place_is_found() {
         let metadata = json!({ "packages": [{ "name": "durably-extra", "dependencies": [] }] });
         let findings = check(&metadata, str::to_owned);
-        assert!(
-            findings[0].advice.contains("decision record"),
-            "{findings:?}"
-        );
+        assert!(findings[0].advice.contains("decision record"), "{findings:?}");
     }
 }

@@ -4,14 +4,9 @@ use crate::rust_file::{RustFile, Token, TokenKind};
 use crate::{Finding, TextFile};
 
 /// Marks of unfinished work. Written in halves, since this file is checked too.
-const UNFINISHED: [&str; 3] = [
-    concat!("FIX", "ME"),
-    concat!("TO", "DO"),
-    concat!("HA", "CK"),
-];
-const CODE_ENDINGS: &[&str] = &[
-    "rs", "sql", "toml", "sh", "yml", "yaml", "proto", "ts", "js", "svelte", "css", "html",
-];
+const UNFINISHED: [&str; 3] = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("HA", "CK")];
+const CODE_ENDINGS: &[&str] =
+    &["rs", "sql", "toml", "sh", "yml", "yaml", "proto", "ts", "js", "svelte", "css", "html"];
 const UNFINISHED_MACROS: [&str; 3] = ["dbg", "todo", "unimplemented"];
 const NAMES_FOR_NOTHING: [&str; 6] = ["util", "utils", "helper", "helpers", "manager", "managers"];
 const SQL_VERBS: [&str; 5] = ["select", "insert", "update", "delete", "create"];
@@ -50,10 +45,7 @@ fn has_word(line: &str, word: &str) -> bool {
 pub fn unfinished_macros(files: &[RustFile]) -> Vec<Finding> {
     each_token(files, |_, tokens| match tokens {
         [name, bang, ..] if bang.text == "!" && UNFINISHED_MACROS.contains(&name.text.as_str()) => {
-            Some(format!(
-                "`{}!`: write the code, or return an error",
-                name.text
-            ))
+            Some(format!("`{}!`: write the code, or return an error", name.text))
         }
         _ => None,
     })
@@ -111,10 +103,7 @@ pub fn ignored_tests(files: &[RustFile]) -> Vec<Finding> {
         if hash.text != "#" || open.text != "[" {
             return None;
         }
-        let end = rest
-            .iter()
-            .position(|token| token.text == "]")
-            .unwrap_or(rest.len());
+        let end = rest.iter().position(|token| token.text == "]").unwrap_or(rest.len());
         let attribute = &rest[..end];
         let first = attribute.first().map_or("", |token| token.text.as_str());
         let conditional =
@@ -143,9 +132,7 @@ fn sleeps_of(file: &RustFile) -> Vec<Finding> {
         _ => false,
     };
     let paths = file.paths();
-    let imported = paths
-        .iter()
-        .any(|path| path.imported && is_sleep(&path.names));
+    let imported = paths.iter().any(|path| path.imported && is_sleep(&path.names));
     let whole = file.is_test || file.path.starts_with("crates/durably-store-contract/");
     let mut lines: Vec<usize> = paths
         .iter()
@@ -158,10 +145,7 @@ fn sleeps_of(file: &RustFile) -> Vec<Finding> {
     lines.retain(|line| (whole || file.is_test_line(*line)) && !is_exempt(file, *line));
     let advice = "a test that sleeps: await a signal, a status or the virtual clock; if time \
                   itself is what is tested, say so with `// tidy: <reason>`";
-    lines
-        .into_iter()
-        .map(|line| Finding::new(&file.path, line, advice))
-        .collect()
+    lines.into_iter().map(|line| Finding::new(&file.path, line, advice)).collect()
 }
 
 /// The line of a call of an imported `sleep`.
@@ -177,8 +161,7 @@ fn bare_sleep(tokens: &[Token]) -> Option<usize> {
 /// The line, or a comment of its own above it, carries an exemption with a reason.
 fn is_exempt(file: &RustFile, line: usize) -> bool {
     let has_reason = |text: &str| {
-        text.split_once(EXEMPTION)
-            .is_some_and(|(_, reason)| !reason.trim().is_empty())
+        text.split_once(EXEMPTION).is_some_and(|(_, reason)| !reason.trim().is_empty())
     };
     let above = file.line(line.saturating_sub(1)).trim_start();
     has_reason(file.line(line)) || (above.starts_with("//") && has_reason(above))
@@ -249,18 +232,11 @@ mod tests {
     #[test]
     fn marks_of_unfinished_work_are_found_as_words() {
         for mark in UNFINISHED {
-            for path in [
-                "crates/x/src/lib.rs",
-                "scripts/test",
-                "crates/x/sql/commit.sql",
-            ] {
+            for path in ["crates/x/src/lib.rs", "scripts/test", "crates/x/sql/commit.sql"] {
                 let file = TextFile::new(path, format!("ok\n# {mark}: later\n"));
                 assert_eq!(unfinished_marks(&[file])[0].line, 2, "{mark} in {path}");
             }
-            let part = TextFile::new(
-                "crates/x/src/lib.rs",
-                format!("const {mark}_COUNT: u8 = 1;"),
-            );
+            let part = TextFile::new("crates/x/src/lib.rs", format!("const {mark}_COUNT: u8 = 1;"));
             assert_eq!(unfinished_marks(&[part]), []);
         }
     }
@@ -272,10 +248,7 @@ mod tests {
             let sample = format!("fn a() {{\n    {name}!();\n}}");
             assert_eq!(lines(unfinished_macros, path, &sample), [2], "{name}");
         }
-        assert_eq!(
-            lines(unfinished_macros, path, "const A: &str = \"todo!()\";"),
-            [0usize; 0]
-        );
+        assert_eq!(lines(unfinished_macros, path, "const A: &str = \"todo!()\";"), [0usize; 0]);
     }
 
     #[test]
@@ -284,54 +257,26 @@ mod tests {
         let good = "async fn a() { tokio::select! { biased; _ = b() => {} } }";
         let runtime = "crates/durably-runtime/src/worker.rs";
         assert_eq!(lines(unbiased_selects, runtime, bad), [2]);
-        assert_eq!(
-            lines(unbiased_selects, "crates/durably/src/client.rs", bad),
-            [2]
-        );
+        assert_eq!(lines(unbiased_selects, "crates/durably/src/client.rs", bad), [2]);
         assert_eq!(lines(unbiased_selects, runtime, good), [0usize; 0]);
-        assert_eq!(
-            lines(unbiased_selects, "crates/durably-cli/src/main.rs", bad),
-            [0usize; 0]
-        );
+        assert_eq!(lines(unbiased_selects, "crates/durably-cli/src/main.rs", bad), [0usize; 0]);
     }
 
     #[test]
     fn names_that_say_nothing_are_found() {
         assert_eq!(lines(empty_names, "crates/x/src/utils.rs", ""), [1]);
         assert_eq!(lines(empty_names, "crates/x/src/helpers/clock.rs", ""), [1]);
-        assert_eq!(
-            lines(empty_names, "crates/x/src/lib.rs", "mod a;\nmod manager;"),
-            [2]
-        );
-        assert_eq!(
-            lines(empty_names, "crates/x/src/clock.rs", "mod run;"),
-            [0usize; 0]
-        );
+        assert_eq!(lines(empty_names, "crates/x/src/lib.rs", "mod a;\nmod manager;"), [2]);
+        assert_eq!(lines(empty_names, "crates/x/src/clock.rs", "mod run;"), [0usize; 0]);
     }
 
     #[test]
     fn ignored_tests_are_found() {
         let path = "crates/x/tests/a.rs";
-        assert_eq!(
-            lines(ignored_tests, path, "#[test]\n#[ignore]\nfn a() {}"),
-            [2]
-        );
-        assert_eq!(
-            lines(ignored_tests, path, "#[ignore = \"slow\"]\nfn a() {}"),
-            [1]
-        );
-        assert_eq!(
-            lines(
-                ignored_tests,
-                path,
-                "#[cfg_attr(windows, ignore)]\nfn a() {}"
-            ),
-            [1]
-        );
-        assert_eq!(
-            lines(ignored_tests, path, "#[must_use]\nfn ignore() {}"),
-            [0usize; 0]
-        );
+        assert_eq!(lines(ignored_tests, path, "#[test]\n#[ignore]\nfn a() {}"), [2]);
+        assert_eq!(lines(ignored_tests, path, "#[ignore = \"slow\"]\nfn a() {}"), [1]);
+        assert_eq!(lines(ignored_tests, path, "#[cfg_attr(windows, ignore)]\nfn a() {}"), [1]);
+        assert_eq!(lines(ignored_tests, path, "#[must_use]\nfn ignore() {}"), [0usize; 0]);
     }
 
     #[test]
@@ -362,10 +307,7 @@ mod tests {
         let bare_mark = "fn b() {\n    std::thread::sleep(x); // tidy: \n}";
         assert_eq!(lines(sleeping_tests, path, bare_mark), [2]);
         let code = "fn b() { std::thread::sleep(x); }";
-        assert_eq!(
-            lines(sleeping_tests, "crates/x/src/lib.rs", code),
-            [0usize; 0]
-        );
+        assert_eq!(lines(sleeping_tests, "crates/x/src/lib.rs", code), [0usize; 0]);
     }
 
     #[test]
@@ -381,10 +323,7 @@ mod tests {
         let bad = "fn a() {\n    format!(\" SELECT * FROM {t}\");\n}";
         let store = "crates/durably-store-sqlite/src/find.rs";
         assert_eq!(lines(formatted_sql, store, bad), [2]);
-        assert_eq!(
-            lines(formatted_sql, "crates/durably/src/client.rs", bad),
-            [0usize; 0]
-        );
+        assert_eq!(lines(formatted_sql, "crates/durably/src/client.rs", bad), [0usize; 0]);
         let prose = "fn a() { format!(\"selected {n} rows\"); format!(\"{x} updated\"); }";
         assert_eq!(lines(formatted_sql, store, prose), [0usize; 0]);
         let raw = "fn a() {\n    format!(r#\"insert into {t}\"#);\n}";

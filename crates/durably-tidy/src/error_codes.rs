@@ -23,15 +23,10 @@ struct Mention {
 /// Checks codes in `crates/*/src`, outside of tests, against pages in `docs/errors`. Without any
 /// code there may be no page, and without any page no code.
 pub fn check(sources: &[RustFile], files: &[TextFile]) -> Vec<Finding> {
-    let mentions: Vec<Mention> = sources
-        .iter()
-        .filter(|file| is_ours(&file.path))
-        .flat_map(mentions_in)
-        .collect();
-    let pages: BTreeMap<&str, &TextFile> = files
-        .iter()
-        .filter_map(|file| Some((page_name(&file.path)?, file)))
-        .collect();
+    let mentions: Vec<Mention> =
+        sources.iter().filter(|file| is_ours(&file.path)).flat_map(mentions_in).collect();
+    let pages: BTreeMap<&str, &TextFile> =
+        files.iter().filter_map(|file| Some((page_name(&file.path)?, file))).collect();
     let mut findings = table(&mentions);
     findings.extend(without_page(&mentions, &pages));
     findings.extend(pages.values().flat_map(|page| wrong_page(page, &mentions)));
@@ -50,23 +45,14 @@ fn page_name(path: &str) -> Option<&str> {
 
 fn mentions_in(file: &RustFile) -> Vec<Mention> {
     let mut mentions = Vec::new();
-    for token in file
-        .tokens
-        .iter()
-        .filter(|token| !file.is_test_line(token.line))
-    {
+    for token in file.tokens.iter().filter(|token| !file.is_test_line(token.line)) {
         let Some(text) = Token::string(token) else {
             continue;
         };
         for code in codes_in(text) {
             let alone = code == text;
             let (path, line) = (file.path.clone(), token.line);
-            mentions.push(Mention {
-                code: code.to_owned(),
-                path,
-                line,
-                alone,
-            });
+            mentions.push(Mention { code: code.to_owned(), path, line, alone });
         }
     }
     mentions
@@ -86,14 +72,9 @@ fn codes_in(text: &str) -> impl Iterator<Item = &str> {
 fn table(mentions: &[Mention]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut known = BTreeSet::new();
-    let home = mentions
-        .iter()
-        .find(|mention| mention.alone)
-        .map_or("", |mention| &mention.path);
+    let home = mentions.iter().find(|mention| mention.alone).map_or("", |mention| &mention.path);
     for mention in mentions.iter().filter(|mention| mention.alone) {
-        let Mention {
-            code, path, line, ..
-        } = mention;
+        let Mention { code, path, line, .. } = mention;
         if path != home {
             let advice = format!(
                 "{code} stands outside of the table in {home}: add it there and use it from there"
@@ -106,14 +87,11 @@ fn table(mentions: &[Mention]) -> Vec<Finding> {
             findings.push(Finding::new(path, *line, advice));
         }
     }
-    for mention in mentions
-        .iter()
-        .filter(|mention| !mention.alone && !known.contains(&mention.code))
+    for mention in
+        mentions.iter().filter(|mention| !mention.alone && !known.contains(&mention.code))
     {
-        let advice = format!(
-            "{} is in no table: add it to the table of codes, or correct it",
-            mention.code
-        );
+        let advice =
+            format!("{} is in no table: add it to the table of codes, or correct it", mention.code);
         findings.push(Finding::new(&mention.path, mention.line, advice));
     }
     findings
@@ -123,18 +101,11 @@ fn without_page(mentions: &[Mention], pages: &BTreeMap<&str, &TextFile>) -> Vec<
     let missing = |mention: &&Mention| !pages.contains_key(format!("{}.md", mention.code).as_str());
     let advise = |mention: &Mention| {
         let headings = HEADINGS.join("` and `");
-        let advice = format!(
-            "{0} has no page: write {PAGES}{0}.md with `{headings}`",
-            mention.code
-        );
+        let advice =
+            format!("{0} has no page: write {PAGES}{0}.md with `{headings}`", mention.code);
         Finding::new(&mention.path, mention.line, advice)
     };
-    mentions
-        .iter()
-        .filter(|mention| mention.alone)
-        .filter(missing)
-        .map(advise)
-        .collect()
+    mentions.iter().filter(|mention| mention.alone).filter(missing).map(advise).collect()
 }
 
 fn wrong_page(page: &TextFile, mentions: &[Mention]) -> Vec<Finding> {
@@ -148,10 +119,7 @@ fn wrong_page(page: &TextFile, mentions: &[Mention]) -> Vec<Finding> {
         findings.push(Finding::new(&page.path, 1, advice));
         return findings;
     }
-    if !mentions
-        .iter()
-        .any(|mention| mention.alone && mention.code == code)
-    {
+    if !mentions.iter().any(|mention| mention.alone && mention.code == code) {
         let advice =
             format!("no code of ours is {code}: add it to the table of codes, or delete this page");
         findings.push(Finding::new(&page.path, 1, advice));
@@ -186,10 +154,7 @@ mod tests {
             .iter()
             .map(|(name, text)| TextFile::new(format!("{PAGES}{name}"), *text))
             .collect();
-        check(&sources, &pages)
-            .iter()
-            .map(Finding::to_string)
-            .collect()
+        check(&sources, &pages).iter().map(Finding::to_string).collect()
     }
 
     fn only(found: &[String], start: &str) {
@@ -202,10 +167,7 @@ mod tests {
     #[test]
     fn a_code_with_its_page_passes_and_so_does_nothing_at_all() {
         let code = [("crates/durably/src/code.rs", TABLE)];
-        assert_eq!(
-            findings(&code, &[("DUR-0001.md", PAGE), ("README.md", "")]),
-            [""; 0]
-        );
+        assert_eq!(findings(&code, &[("DUR-0001.md", PAGE), ("README.md", "")]), [""; 0]);
         assert_eq!(findings(&[], &[("README.md", "")]), [""; 0]);
     }
 
@@ -221,10 +183,7 @@ mod tests {
             &findings(&[], &[("DUR-0001.md", PAGE)]),
             "docs/errors/DUR-0001.md:1: no code of ours",
         );
-        only(
-            &findings(&[], &[("notes.md", PAGE)]),
-            "docs/errors/notes.md:1: not the page",
-        );
+        only(&findings(&[], &[("notes.md", PAGE)]), "docs/errors/notes.md:1: not the page");
     }
 
     #[test]
@@ -233,10 +192,7 @@ mod tests {
             &[("crates/durably/src/code.rs", TABLE)],
             &[("DUR-0001.md", "# DUR-0001\n\n## What happened\n")],
         );
-        only(
-            &found,
-            "docs/errors/DUR-0001.md:1: the heading `## What to do`",
-        );
+        only(&found, "docs/errors/DUR-0001.md:1: the heading `## What to do`");
     }
 
     #[test]
@@ -244,30 +200,16 @@ mod tests {
         let pages = [("DUR-0001.md", PAGE)];
         let twice = format!("{TABLE}\nfn again() -> &'static str {{ \"DUR-0001\" }}");
         let found = findings(&[("crates/durably/src/code.rs", &twice)], &pages);
-        only(
-            &found,
-            "crates/durably/src/code.rs:4: DUR-0001 stands here a second time",
-        );
-        let two = [
-            ("crates/durably-store/src/code.rs", TABLE),
-            ("crates/durably/src/code.rs", TABLE),
-        ];
-        only(
-            &findings(&two, &pages),
-            "crates/durably/src/code.rs:2: DUR-0001 stands outside",
-        );
+        only(&found, "crates/durably/src/code.rs:4: DUR-0001 stands here a second time");
+        let two =
+            [("crates/durably-store/src/code.rs", TABLE), ("crates/durably/src/code.rs", TABLE)];
+        only(&findings(&two, &pages), "crates/durably/src/code.rs:2: DUR-0001 stands outside");
     }
 
     #[test]
     fn strings_may_speak_only_of_codes_in_the_table() {
-        let sources = [(
-            "crates/durably-cli/src/main.rs",
-            "fn a() { b(\"see DUR-0009\"); }",
-        )];
-        only(
-            &findings(&sources, &[]),
-            "crates/durably-cli/src/main.rs:1: DUR-0009 is in no table",
-        );
+        let sources = [("crates/durably-cli/src/main.rs", "fn a() { b(\"see DUR-0009\"); }")];
+        only(&findings(&sources, &[]), "crates/durably-cli/src/main.rs:1: DUR-0009 is in no table");
     }
 
     #[test]

@@ -33,14 +33,8 @@ const IMPURE_CRATES: &[&str] = &[
 const RANDOM_UUIDS: &[&str] = &["v4", "v7", "rng", "rng-getrandom", "rng-rand", "fast-rng"];
 
 const IMPURE_WORDS: &[(&str, &str)] = &[
-    (
-        "async",
-        "decide in plain functions; the runtime does what has to be awaited",
-    ),
-    (
-        "await",
-        "decide in plain functions; the runtime does what has to be awaited",
-    ),
+    ("async", "decide in plain functions; the runtime does what has to be awaited"),
+    ("await", "decide in plain functions; the runtime does what has to be awaited"),
     ("Instant", "take the time as an argument"),
     ("SystemTime", "take the time as an argument"),
 ];
@@ -56,17 +50,10 @@ const IMPURE_MODULES: &[(&str, &str)] = &[
 /// Checks what the kernel is built with: lines of `name version|features`, see
 /// [`normal_tree`](crate::repository::Repository::normal_tree).
 pub fn check_tree(tree: &str) -> Vec<Finding> {
-    let mut lines: Vec<&str> = tree
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let mut lines: Vec<&str> = tree.lines().filter(|line| !line.trim().is_empty()).collect();
     lines.sort_unstable();
     lines.dedup();
-    lines
-        .into_iter()
-        .filter_map(impurity)
-        .map(|advice| Finding::new(MANIFEST, 1, advice))
-        .collect()
+    lines.into_iter().filter_map(impurity).map(|advice| Finding::new(MANIFEST, 1, advice)).collect()
 }
 
 fn impurity(line: &str) -> Option<String> {
@@ -78,9 +65,7 @@ fn impurity(line: &str) -> Option<String> {
              result in"
         ));
     }
-    let random = features
-        .split([',', ' '])
-        .find(|feature| RANDOM_UUIDS.contains(feature))?;
+    let random = features.split([',', ' ']).find(|feature| RANDOM_UUIDS.contains(feature))?;
     (name == "uuid").then(|| {
         format!(
             "the kernel is built with uuid's feature {random}: make ids outside and pass them in"
@@ -99,11 +84,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 pub fn check_sources(files: &[RustFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files.iter().filter(|file| file.path.starts_with(SOURCES)) {
-        for path in file
-            .paths()
-            .iter()
-            .filter(|path| !file.is_test_line(path.line))
-        {
+        for path in file.paths().iter().filter(|path| !file.is_test_line(path.line)) {
             findings.extend(
                 impure_path(path).map(|advice| Finding::new(&file.path, path.line, advice)),
             );
@@ -144,15 +125,9 @@ mod tests {
 
     #[test]
     fn impure_crates_are_found() {
-        for name in [
-            "tokio",
-            "futures-util",
-            "async-stream",
-            "jiff",
-            "rand_core",
-            "getrandom",
-            "time",
-        ] {
+        for name in
+            ["tokio", "futures-util", "async-stream", "jiff", "rand_core", "getrandom", "time"]
+        {
             let findings = check_tree(&format!("serde v1.0.2|derive\n{name} v1.0.0|\n"));
             assert_eq!(findings.len(), 1, "{name}");
             assert!(findings[0].advice.contains(name));

@@ -34,11 +34,7 @@ pub struct Finding {
 impl Finding {
     /// A finding at a line of a file.
     pub fn new(path: &str, line: usize, advice: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            advice: advice.into(),
-        }
+        Self { path: path.to_owned(), line, advice: advice.into() }
     }
 }
 
@@ -60,9 +56,6 @@ pub struct TextFile {
 impl TextFile {
     /// A file with this path and content.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            text: text.into(),
-        }
+        Self { path: path.into(), text: text.into() }
     }
 }

@@ -46,10 +46,7 @@ fn judge(document: &str, target: &str, known: &BTreeSet<&str>) -> Option<String>
 
 fn has_scheme(target: &str) -> bool {
     let scheme = target.split_once(':').map_or("", |(scheme, _)| scheme);
-    !scheme.is_empty()
-        && scheme
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
+    !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
 }
 
 /// The path that a link in a folder means, or `None` if it leads out of the repository.
@@ -74,9 +71,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     let mut fence: Option<&str> = None;
     for (index, line) in text.lines().enumerate() {
         let start = line.trim_start();
-        let mark = ["```", "~~~"]
-            .into_iter()
-            .find(|mark| start.starts_with(mark));
+        let mark = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
         match (fence, mark) {
             (Some(open), Some(mark)) if open == mark => fence = None,
             (None, Some(mark)) => fence = Some(mark),
@@ -93,9 +88,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
 /// `[name]: target`
 fn definition(line: &str) -> Option<&str> {
     let (name, rest) = line.trim_start().strip_prefix('[')?.split_once("]:")?;
-    (!name.starts_with('^') && !name.contains(']'))
-        .then(|| destination(rest))
-        .flatten()
+    (!name.starts_with('^') && !name.contains(']')).then(|| destination(rest)).flatten()
 }
 
 /// `[text](target)` and `![text](target)`
@@ -140,24 +133,14 @@ mod tests {
                     [w](https://example.org/a) [h](#here) [m](mailto:a@example.org)\n\n[d]: \
                     docs/map.svg \"title\"\n";
         assert_eq!(findings("README.md", text), [""; 0]);
-        assert_eq!(
-            findings("docs/errors/README.md", "[a](../guide/start.md)"),
-            [""; 0]
-        );
+        assert_eq!(findings("docs/errors/README.md", "[a](../guide/start.md)"), [""; 0]);
     }
 
     #[test]
     fn dead_links_are_found() {
-        for text in [
-            "x\n[a](docs/gone.md)",
-            "x\n![a](gone.svg)",
-            "x\n[a]: gone.md",
-        ] {
+        for text in ["x\n[a](docs/gone.md)", "x\n![a](gone.svg)", "x\n[a]: gone.md"] {
             let found = findings("README.md", text);
-            assert!(
-                found.len() == 1 && found[0].starts_with("README.md:2: "),
-                "{text}: {found:?}"
-            );
+            assert!(found.len() == 1 && found[0].starts_with("README.md:2: "), "{text}: {found:?}");
         }
         assert_eq!(findings("docs/a.md", "[a](docs/map.svg)").len(), 1);
     }

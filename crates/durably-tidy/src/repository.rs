@@ -19,13 +19,8 @@ impl Repository {
     /// The repository around this crate.
     pub fn here() -> Self {
         let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = crate_folder
-            .ancestors()
-            .nth(2)
-            .expect("this crate lies two folders deep");
-        Self {
-            root: root.to_owned(),
-        }
+        let root = crate_folder.ancestors().nth(2).expect("this crate lies two folders deep");
+        Self { root: root.to_owned() }
     }
 
     /// Every file that git tracks or would offer to track, sorted. Tracked files that were deleted
@@ -48,11 +43,7 @@ impl Repository {
 
     /// Every Rust file, parsed; those that are not Rust (yet) apart.
     pub fn rust_files(&self) -> (Vec<RustFile>, Vec<Unparsed>) {
-        let sources = self
-            .files()
-            .into_iter()
-            .filter(|file| file.path.ends_with(".rs"))
-            .collect();
+        let sources = self.files().into_iter().filter(|file| file.path.ends_with(".rs")).collect();
         parse_all(sources)
     }
 
@@ -60,16 +51,12 @@ impl Repository {
     /// repository.
     pub fn manifests(&self) -> BTreeMap<String, String> {
         let metadata = self.metadata();
-        let packages = metadata["packages"]
-            .as_array()
-            .expect("cargo metadata lists packages");
+        let packages = metadata["packages"].as_array().expect("cargo metadata lists packages");
         packages
             .iter()
             .map(|package| {
                 let name = package["name"].as_str().expect("a package has a name");
-                let manifest = package["manifest_path"]
-                    .as_str()
-                    .expect("a package has a manifest");
+                let manifest = package["manifest_path"].as_str().expect("a package has a manifest");
                 let within = Path::new(manifest).strip_prefix(&self.root);
                 let path = within.map_or_else(|_| manifest.into(), Path::to_string_lossy);
                 (name.to_owned(), path.into_owned())
@@ -79,13 +66,7 @@ impl Repository {
 
     /// What `cargo metadata` says about the members of the workspace.
     pub fn metadata(&self) -> serde_json::Value {
-        let arguments = [
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ];
+        let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
         serde_json::from_str(&self.cargo(&arguments)).expect("cargo metadata prints JSON")
     }
 
@@ -95,16 +76,7 @@ impl Repository {
     /// `cargo tree` for one package resolves features for that package alone; the graph of `cargo
     /// metadata` would show features that only other members switch on.
     pub fn normal_tree(&self, package: &str) -> String {
-        let arguments = [
-            "tree",
-            "--offline",
-            "-p",
-            package,
-            "-e",
-            "normal",
-            "--prefix",
-            "none",
-        ];
+        let arguments = ["tree", "--offline", "-p", package, "-e", "normal", "--prefix", "none"];
         self.cargo(&[arguments.as_slice(), &["--format", "{p}|{f}"]].concat())
     }
 
@@ -120,11 +92,7 @@ impl Repository {
             .output()
             .unwrap_or_else(|error| panic!("`{program}` does not start: {error}"));
         let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "`{program} {}`: {complaint}",
-            arguments.join(" ")
-        );
+        assert!(output.status.success(), "`{program} {}`: {complaint}", arguments.join(" "));
         String::from_utf8(output.stdout).expect("output is UTF-8")
     }
 }

@@ -73,11 +73,7 @@ impl RustFile {
         let TextFile { path, text } = file;
         let unparsed = |error: syn::Error| {
             let line = error.span().start().line;
-            Unparsed(Finding::new(
-                &path,
-                line,
-                format!("not Rust: {error}; cargo check says more"),
-            ))
+            Unparsed(Finding::new(&path, line, format!("not Rust: {error}; cargo check says more")))
         };
         let syntax = syn::parse_file(&text).map_err(unparsed)?;
         let stream: TokenStream = text.parse().map_err(|error: proc_macro2::LexError| {
@@ -87,22 +83,10 @@ impl RustFile {
         flatten(stream, &mut tokens);
         let mut modules = TestModules::default();
         modules.visit_file(&syntax);
-        let children = modules
-            .elsewhere
-            .iter()
-            .flat_map(|name| child_paths(&path, name))
-            .collect();
+        let children = modules.elsewhere.iter().flat_map(|name| child_paths(&path, name)).collect();
         let is_test = path.split('/').any(|folder| folder == "tests");
         let test_lines = modules.lines;
-        Ok(Self {
-            path,
-            text,
-            syntax,
-            tokens,
-            is_test,
-            test_lines,
-            children,
-        })
+        Ok(Self { path, text, syntax, tokens, is_test, test_lines, children })
     }
 
     /// Whether this line is test code.
@@ -112,19 +96,12 @@ impl RustFile {
 
     /// The text of a line, from 1.
     pub fn line(&self, number: usize) -> &str {
-        number
-            .checked_sub(1)
-            .and_then(|index| self.text.lines().nth(index))
-            .unwrap_or("")
+        number.checked_sub(1).and_then(|index| self.text.lines().nth(index)).unwrap_or("")
     }
 
     /// Every path in the file.
     pub fn paths(&self) -> Vec<PathUse> {
-        let mut reader = PathReader {
-            tokens: &self.tokens,
-            imported: false,
-            found: Vec::new(),
-        };
+        let mut reader = PathReader { tokens: &self.tokens, imported: false, found: Vec::new() };
         let mut at = 0;
         while let Some(token) = self.tokens.get(at) {
             match token.text.as_str() {
@@ -161,15 +138,10 @@ pub fn parse_all(files: Vec<TextFile>) -> (Vec<RustFile>, Vec<Unparsed>) {
             Err(error) => unparsed.push(error),
         }
     }
-    let tests: BTreeSet<String> = parsed
-        .iter()
-        .flat_map(|file| file.children.clone())
-        .collect();
+    let tests: BTreeSet<String> = parsed.iter().flat_map(|file| file.children.clone()).collect();
     for file in &mut parsed {
         file.is_test |= tests.iter().any(|test| {
-            let folder = test
-                .strip_suffix("/mod.rs")
-                .or_else(|| test.strip_suffix(".rs"));
+            let folder = test.strip_suffix("/mod.rs").or_else(|| test.strip_suffix(".rs"));
             let below = folder.and_then(|folder| file.path.strip_prefix(folder));
             file.path == *test || below.is_some_and(|rest| rest.starts_with('/'))
         });
@@ -201,41 +173,21 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
                     Delimiter::None => ("", ""),
                 };
                 let end = group.span_close().end().line;
-                tokens.push(Token {
-                    text: open.to_owned(),
-                    line,
-                    kind: TokenKind::Mark,
-                });
+                tokens.push(Token { text: open.to_owned(), line, kind: TokenKind::Mark });
                 flatten(group.stream(), tokens);
-                tokens.push(Token {
-                    text: close.to_owned(),
-                    line: end,
-                    kind: TokenKind::Mark,
-                });
+                tokens.push(Token { text: close.to_owned(), line: end, kind: TokenKind::Mark });
             }
             TokenTree::Ident(ident) => {
                 let text = ident.to_string().trim_start_matches("r#").to_owned();
-                tokens.push(Token {
-                    text,
-                    line,
-                    kind: TokenKind::Word,
-                });
+                tokens.push(Token { text, line, kind: TokenKind::Word });
             }
             TokenTree::Literal(literal) => {
                 let documents = match tokens.as_slice() {
                     [.., name, equals] => name.text == "doc" && equals.text == "=",
                     _ => false,
                 };
-                let kind = if documents {
-                    TokenKind::Documentation
-                } else {
-                    TokenKind::Literal
-                };
-                tokens.push(Token {
-                    text: literal.to_string(),
-                    line,
-                    kind,
-                });
+                let kind = if documents { TokenKind::Documentation } else { TokenKind::Literal };
+                tokens.push(Token { text: literal.to_string(), line, kind });
             }
             TokenTree::Punct(mark) if mark.as_char() == ':' && colon => {
                 colon = false;
@@ -245,11 +197,7 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
             TokenTree::Punct(mark) => {
                 colon = mark.as_char() == ':' && mark.spacing() == Spacing::Joint;
                 let text = mark.as_char().to_string();
-                tokens.push(Token {
-                    text,
-                    line,
-                    kind: TokenKind::Mark,
-                });
+                tokens.push(Token { text, line, kind: TokenKind::Mark });
                 continue;
             }
         }
@@ -267,19 +215,11 @@ impl PathReader<'_> {
     /// Reads the path that begins at `at`, if one does, after these names; returns where to go on.
     fn read(&mut self, before: &[String], mut at: usize) -> usize {
         let mut names = before.to_vec();
-        while let Some(token) = self
-            .tokens
-            .get(at)
-            .filter(|token| token.kind == TokenKind::Word)
-        {
+        while let Some(token) = self.tokens.get(at).filter(|token| token.kind == TokenKind::Word) {
             names.push(token.text.clone());
             at += 1;
             if self.text(at) != "::" {
-                self.found.push(PathUse {
-                    names,
-                    line: token.line,
-                    imported: self.imported,
-                });
+                self.found.push(PathUse { names, line: token.line, imported: self.imported });
                 return at;
             }
             at += 1;
@@ -311,13 +251,9 @@ impl TestModules {
     fn note(&mut self, attributes: &[syn::Attribute], item: &impl Spanned) -> bool {
         let marked = attributes.iter().any(is_cfg_test);
         if marked {
-            let first = attributes
-                .iter()
-                .map(|attribute| attribute.span().start().line)
-                .min();
+            let first = attributes.iter().map(|attribute| attribute.span().start().line).min();
             let span = item.span();
-            self.lines
-                .push(first.unwrap_or(span.start().line)..=span.end().line);
+            self.lines.push(first.unwrap_or(span.start().line)..=span.end().line);
         }
         marked
     }
@@ -368,11 +304,7 @@ fn is_cfg_test(attribute: &syn::Attribute) -> bool {
 
 /// `#[test]`, `#[tokio::test]` and their like.
 fn is_test_attribute(attribute: &syn::Attribute) -> bool {
-    attribute
-        .path()
-        .segments
-        .last()
-        .is_some_and(|segment| segment.ident == "test")
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == "test")
 }
 
 #[cfg(test)]
@@ -386,27 +318,12 @@ mod tests {
     #[test]
     fn groups_in_paths_are_written_out() {
         let file = parse("use std::{fs, net::{TcpStream, *}}; fn f() { tokio::time::sleep(x); }");
-        let paths: Vec<String> = file
-            .paths()
-            .iter()
-            .map(|path| path.names.join("::"))
-            .collect();
+        let paths: Vec<String> = file.paths().iter().map(|path| path.names.join("::")).collect();
         for wanted in ["std::fs", "std::net::TcpStream", "tokio::time::sleep"] {
-            assert!(
-                paths.contains(&wanted.to_owned()),
-                "{wanted} is missing in {paths:?}"
-            );
+            assert!(paths.contains(&wanted.to_owned()), "{wanted} is missing in {paths:?}");
         }
-        let imported: Vec<_> = file
-            .paths()
-            .into_iter()
-            .filter(|path| path.imported)
-            .collect();
-        assert!(
-            imported
-                .iter()
-                .all(|path| path.names != ["tokio", "time", "sleep"])
-        );
+        let imported: Vec<_> = file.paths().into_iter().filter(|path| path.imported).collect();
+        assert!(imported.iter().all(|path| path.names != ["tokio", "time", "sleep"]));
         assert!(imported.iter().any(|path| path.names == ["std", "fs"]));
     }
 
@@ -439,10 +356,7 @@ mod tests {
     fn what_is_not_rust_is_named_with_its_line() {
         let parsed = RustFile::parse(TextFile::new("crates/x/src/a.rs", "fn a() {}\nfn {"));
         let Unparsed(finding) = parsed.err().expect("sample is not Rust");
-        assert_eq!(
-            (finding.path.as_str(), finding.line),
-            ("crates/x/src/a.rs", 2)
-        );
+        assert_eq!((finding.path.as_str(), finding.line), ("crates/x/src/a.rs", 2));
     }
 
     #[test]

@@ -20,11 +20,7 @@ fn long_file(file: &RustFile) -> Option<Finding> {
         (total, TEST_FILE_LINES_MAX, "split it by topic")
     } else {
         let code = (1..=total).filter(|line| !file.is_test_line(*line)).count();
-        (
-            code,
-            FILE_LINES_MAX,
-            "find the second thing this file does and give it a file of its own",
-        )
+        (code, FILE_LINES_MAX, "find the second thing this file does and give it a file of its own")
     };
     let advice = format!("{lines} lines, at most {most}: {instead}");
     (lines > most).then(|| Finding::new(&file.path, most + 1, advice))
@@ -63,17 +59,9 @@ struct Functions {
 impl Functions {
     fn note(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let braces = block.brace_token.span;
-        let lines = braces
-            .close()
-            .start()
-            .line
-            .saturating_sub(braces.open().start().line + 1);
+        let lines = braces.close().start().line.saturating_sub(braces.open().start().line + 1);
         let name = &signature.ident;
-        self.found.push(Function {
-            name: name.to_string(),
-            line: name.span().start().line,
-            lines,
-        });
+        self.found.push(Function { name: name.to_string(), line: name.span().start().line, lines });
     }
 }
 
@@ -113,10 +101,7 @@ mod tests {
     fn long_files_are_found_and_tests_do_not_count() {
         let path = "crates/x/src/lib.rs";
         let code = "fn a() {}\n".repeat(FILE_LINES_MAX);
-        let tests = format!(
-            "#[cfg(test)]\nmod tests {{\n{}}}\n",
-            "fn b() {}\n".repeat(900)
-        );
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "fn b() {}\n".repeat(900));
         assert_eq!(check_files(&parse(path, &format!("{code}{tests}"))), []);
         let findings = check_files(&parse(path, &format!("{code}fn c() {{}}\n{tests}")));
         assert!(findings[0].advice.starts_with("801 lines"), "{findings:?}");
@@ -127,19 +112,13 @@ mod tests {
         let path = "crates/x/tests/long.rs";
         let lines = |count| "fn a() {}\n".repeat(count);
         assert_eq!(check_files(&parse(path, &lines(TEST_FILE_LINES_MAX))), []);
-        assert_eq!(
-            check_files(&parse(path, &lines(TEST_FILE_LINES_MAX + 1))).len(),
-            1
-        );
+        assert_eq!(check_files(&parse(path, &lines(TEST_FILE_LINES_MAX + 1))).len(), 1);
     }
 
     #[test]
     fn long_functions_are_found_wherever_they_stand() {
         let path = "crates/x/src/lib.rs";
-        assert_eq!(
-            check_functions(&parse(path, &function(FUNCTION_LINES_MAX))),
-            []
-        );
+        assert_eq!(check_functions(&parse(path, &function(FUNCTION_LINES_MAX))), []);
         let long = function(FUNCTION_LINES_MAX + 1);
         for sample in [
             long.clone(),
@@ -154,15 +133,10 @@ mod tests {
     #[test]
     fn long_tests_are_no_finding() {
         let long = function(FUNCTION_LINES_MAX + 1);
-        for sample in [
-            format!("#[test]\n{long}"),
-            format!("#[cfg(test)]\nmod tests {{\n{long}}}\n"),
-        ] {
-            assert_eq!(
-                check_functions(&parse("crates/x/src/lib.rs", &sample)),
-                [],
-                "{sample}"
-            );
+        for sample in
+            [format!("#[test]\n{long}"), format!("#[cfg(test)]\nmod tests {{\n{long}}}\n")]
+        {
+            assert_eq!(check_functions(&parse("crates/x/src/lib.rs", &sample)), [], "{sample}");
         }
         assert_eq!(check_functions(&parse("crates/x/tests/a.rs", &long)), []);
     }

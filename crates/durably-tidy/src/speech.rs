@@ -21,16 +21,9 @@ const PACKAGE_HOSTS: [&str; 9] = [
 
 /// What a lock file says about a package of the public registry; any other source is a mirror or a
 /// private registry.
-const LOCKED: &str = concat!(
-    "registry",
-    "+https://github.com/rust-lang/",
-    "crates.io-index"
-);
-const OTHER_SOURCES: [&str; 3] = [
-    concat!("registry", "+"),
-    concat!("sparse", "+"),
-    concat!("replace", "-with"),
-];
+const LOCKED: &str = concat!("registry", "+https://github.com/rust-lang/", "crates.io-index");
+const OTHER_SOURCES: [&str; 3] =
+    [concat!("registry", "+"), concat!("sparse", "+"), concat!("replace", "-with")];
 
 /// Checks every file.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
@@ -52,14 +45,10 @@ fn judge(line: &str) -> Option<String> {
         ));
     }
     if let Some(host) = PACKAGE_HOSTS.iter().find(has) {
-        return Some(format!(
-            "`{host}` serves packages: leave it to each user's settings"
-        ));
+        return Some(format!("`{host}` serves packages: leave it to each user's settings"));
     }
     let rest = line.replace(LOCKED, "");
-    let source = OTHER_SOURCES
-        .iter()
-        .find(|source| rest.contains(**source))?;
+    let source = OTHER_SOURCES.iter().find(|source| rest.contains(**source))?;
     Some(format!(
         "`{source}` names a package source of somebody's own: resolve against the public one"
     ))
@@ -70,10 +59,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &str) -> Vec<usize> {
-        check(&[TextFile::new("docs/a.md", text)])
-            .iter()
-            .map(|finding| finding.line)
-            .collect()
+        check(&[TextFile::new("docs/a.md", text)]).iter().map(|finding| finding.line).collect()
     }
 
     #[test]

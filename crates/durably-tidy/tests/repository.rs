@@ -8,12 +8,7 @@ use durably_tidy::{Finding, arrows, bans, error_codes, kernel, links, size, spee
 #[track_caller]
 fn assert_tidy(findings: &[Finding]) {
     let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    assert!(
-        lines.is_empty(),
-        "{} untidy:\n{}",
-        lines.len(),
-        lines.join("\n")
-    );
+    assert!(lines.is_empty(), "{} untidy:\n{}", lines.len(), lines.join("\n"));
 }
 
 /// The Rust files of the repository. What does not parse is reported by a test of its own.
@@ -34,18 +29,13 @@ fn rust_files_parse() {
 fn arrows_between_crates_point_down() {
     let repository = Repository::here();
     let manifests = repository.manifests();
-    assert_tidy(&arrows::check(&repository.metadata(), |name| {
-        manifests[name].clone()
-    }));
+    assert_tidy(&arrows::check(&repository.metadata(), |name| manifests[name].clone()));
 }
 
 #[test]
 fn kernel_is_built_with_pure_crates_only() {
     let tree = Repository::here().normal_tree("durably-kernel");
-    assert!(
-        tree.contains("durably-kernel"),
-        "cargo tree says nothing of the kernel: {tree}"
-    );
+    assert!(tree.contains("durably-kernel"), "cargo tree says nothing of the kernel: {tree}");
     assert_tidy(&kernel::check_tree(&tree));
 }
 
@@ -107,10 +97,7 @@ fn the_repository_speaks_of_the_project_alone() {
 
 #[test]
 fn error_codes_and_their_pages_agree() {
-    assert_tidy(&error_codes::check(
-        &rust_files(),
-        &Repository::here().files(),
-    ));
+    assert_tidy(&error_codes::check(&rust_files(), &Repository::here().files()));
 }
 
 #[test]

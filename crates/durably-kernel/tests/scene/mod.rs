@@ -81,23 +81,13 @@ impl Scene {
         rows.apply(&decision.tasks);
         rows.check(&run);
         let events = decision.events;
-        Scene {
-            run,
-            script,
-            events,
-            rows,
-            dead_letters: vec![],
-            now: START,
-        }
+        Scene { run, script, events, rows, dead_letters: vec![], now: START }
     }
 
     /// A run after its first turn.
     pub(crate) fn begun(script: Script) -> Scene {
         let mut scene = Scene::pending(script, None);
-        assert_eq!(
-            scene.offer(&Fact::Begin { version: 1 }),
-            [Offered::Admitted]
-        );
+        assert_eq!(scene.offer(&Fact::Begin { version: 1 }), [Offered::Admitted]);
         scene
     }
 
@@ -127,10 +117,7 @@ impl Scene {
         let moment = self.moment();
         let mut program = self.script.clone();
         let mut turn = Turn::new(&mut self.run, moment);
-        let offered = facts
-            .iter()
-            .map(|fact| turn.offer(&mut program, fact).unwrap())
-            .collect();
+        let offered = facts.iter().map(|fact| turn.offer(&mut program, fact).unwrap()).collect();
         let decision = turn.finish();
         self.commit(&decision);
         (offered, decision)
@@ -155,16 +142,12 @@ impl Scene {
 
     fn moment(&mut self) -> Moment {
         self.now = self.now.after(Duration::from_secs(1));
-        Moment {
-            now: self.now,
-            random: self.now.0 as u64,
-        }
+        Moment { now: self.now, random: self.now.0 as u64 }
     }
 
     fn commit(&mut self, decision: &Decision) {
         self.events.extend(decision.events.iter().cloned());
-        self.dead_letters
-            .extend(decision.dead_letters.iter().cloned());
+        self.dead_letters.extend(decision.dead_letters.iter().cloned());
         self.rows.apply(&decision.tasks);
         if self.run.status.has_ended() {
             self.rows = Rows::default();
@@ -251,20 +234,13 @@ impl Scene {
     /// The loss of the present attempt of an inline step.
     pub(crate) fn inline_lost(&self, id: &str, cause: LossCause) -> Fact {
         let (seq, number) = self.expected(id);
-        Fact::InlineLost {
-            activity_id: id.into(),
-            seq,
-            loss: loss(number, cause),
-        }
+        Fact::InlineLost { activity_id: id.into(), seq, loss: loss(number, cause) }
     }
 
     /// A timer's time has come.
     pub(crate) fn fired(&self, id: &str) -> Fact {
         let seq = self.run.timers[id].started;
-        Fact::TimerFired {
-            timer_id: id.into(),
-            seq,
-        }
+        Fact::TimerFired { timer_id: id.into(), seq }
     }
 }
 
@@ -280,21 +256,13 @@ pub(crate) fn identity() -> RunIdentity {
 
 /// An attempt with this number.
 pub(crate) fn attempt(number: u32) -> Attempt {
-    Attempt {
-        number,
-        worker: format!("worker-{number}").into(),
-        started_at: START,
-    }
+    Attempt { number, worker: format!("worker-{number}").into(), started_at: START }
 }
 
 /// A lost attempt with this number.
 pub(crate) fn loss(number: u32, cause: LossCause) -> Loss {
     let lost_at = START.after(Duration::from_millis(number.into()));
-    Loss {
-        attempt: attempt(number),
-        lost_at,
-        cause,
-    }
+    Loss { attempt: attempt(number), lost_at, cause }
 }
 
 /// The success of an attempt.
@@ -344,18 +312,13 @@ pub(crate) fn signal(id: &str) -> Fact {
 
 /// Somebody wants the run to end.
 pub(crate) fn cancel(reason: &str) -> Fact {
-    Fact::CancelRequested {
-        reason: reason.into(),
-    }
+    Fact::CancelRequested { reason: reason.into() }
 }
 
 /// Options with a policy of so many attempts, a second apart.
 pub(crate) fn attempts(attempts: u32) -> ActivityOptions {
     let retry = Retry::fixed(attempts, Duration::from_secs(1));
-    ActivityOptions {
-        retry: Some(retry),
-        ..ActivityOptions::default()
-    }
+    ActivityOptions { retry: Some(retry), ..ActivityOptions::default() }
 }
 
 /// Options with all four time-outs.
@@ -393,19 +356,9 @@ pub(crate) fn inline(id: &str) -> Action {
 /// A step in the workflow's own task, with options.
 pub(crate) fn inline_with(id: &str, options: ActivityOptions) -> Action {
     match queued_with(id, options) {
-        Action::ScheduleActivity {
-            id,
-            activity_type,
-            input,
-            options,
-            ..
-        } => Action::ScheduleActivity {
-            id,
-            activity_type,
-            input,
-            options,
-            inline: true,
-        },
+        Action::ScheduleActivity { id, activity_type, input, options, .. } => {
+            Action::ScheduleActivity { id, activity_type, input, options, inline: true }
+        }
         other => other,
     }
 }
@@ -413,10 +366,7 @@ pub(crate) fn inline_with(id: &str, options: ActivityOptions) -> Action {
 /// A timer of a minute.
 pub(crate) fn timer(id: &str) -> Action {
     let delay = Duration::from_secs(60);
-    Action::StartTimer {
-        id: TimerId::from(id),
-        delay,
-    }
+    Action::StartTimer { id: TimerId::from(id), delay }
 }
 
 /// Gives an activity up.
@@ -431,7 +381,5 @@ pub(crate) fn give_up_timer(id: &str) -> Action {
 
 /// Ends with a result.
 pub(crate) fn complete() -> Action {
-    Action::Complete {
-        output: Payload::null(),
-    }
+    Action::Complete { output: Payload::null() }
 }

@@ -84,11 +84,7 @@ impl Rows {
 
 fn row(put: &TaskPut) -> Row {
     let is_run_timeout = put.kind == TaskKind::Timeout && put.target.is_empty();
-    let what = if is_run_timeout {
-        &put.name
-    } else {
-        &put.target
-    };
+    let what = if is_run_timeout { &put.name } else { &put.target };
     (put.kind, what.clone(), put.seq)
 }
 
@@ -116,18 +112,12 @@ fn wanted(run: &Run) -> BTreeMap<Place, Row> {
             }
             Phase::UnderWay(_) => {}
         }
-        for place in [activity.start_place, activity.close_place]
-            .into_iter()
-            .flatten()
-        {
+        for place in [activity.start_place, activity.close_place].into_iter().flatten() {
             want(place, (TaskKind::Timeout, id.clone(), activity.scheduled));
         }
     }
     for (id, timer) in &run.timers {
-        want(
-            timer.place,
-            (TaskKind::Timer, id.to_string(), timer.started),
-        );
+        want(timer.place, (TaskKind::Timer, id.to_string(), timer.started));
     }
     rows
 }

@@ -32,10 +32,7 @@ impl State {
                 taken.extend(self.take(call, want, &mut cursor, now));
             }
         }
-        let tasks = taken
-            .iter()
-            .map(|(run, place)| self.claimed_task(*run, *place))
-            .collect();
+        let tasks = taken.iter().map(|(run, place)| self.claimed_task(*run, *place)).collect();
         Claimed::Tasks { tasks, cursor, now }
     }
 
@@ -149,10 +146,7 @@ fn activity(row: &Row) -> ClaimedActivity {
         id: ActivityId::from(row.target.as_str()),
         activity_type: ActivityType::from(row.name.as_str()),
         input: row.input.clone().unwrap_or_else(Payload::null),
-        options: row
-            .options
-            .clone()
-            .unwrap_or_else(|| Box::new(ActivityOptions::default())),
+        options: row.options.clone().unwrap_or_else(|| Box::new(ActivityOptions::default())),
         attempt: row.attempt_now().expect("a claimed row has an owner"),
         losses: row.losses.clone(),
         details: row.details.clone(),

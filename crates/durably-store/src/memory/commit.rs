@@ -64,8 +64,7 @@ impl State {
         };
         let stands = |claim: &Claim| {
             let row = record.rows.get(&claim.place);
-            row.zip(who)
-                .is_some_and(|(row, who)| row.stands(claim, who))
+            row.zip(who).is_some_and(|(row, who)| row.stands(claim, who))
         };
         let claims = commit.claims.iter().chain(&commit.holder);
         let gone: Vec<Claim> = claims.filter(|claim| !stands(claim)).copied().collect();
@@ -110,11 +109,7 @@ impl State {
         let record = &self.runs[&run];
         Committed {
             head: record.head,
-            unread: if turn.is_some() {
-                record.unread(UNREAD_MAX)
-            } else {
-                Vec::new()
-            },
+            unread: if turn.is_some() { record.unread(UNREAD_MAX) } else { Vec::new() },
             turn,
             now,
             waiting_priority: None,
@@ -127,12 +122,7 @@ impl State {
         if !commit.events.is_empty() {
             let (first, events) = (record.head.next(), commit.events.clone());
             record.head = Seq(record.head.0 + events.len() as u64);
-            record.history.push(HistoryRow {
-                first,
-                commit: commit.id,
-                events,
-                at: now,
-            });
+            record.history.push(HistoryRow { first, commit: commit.id, events, at: now });
         }
         record.inbox_used = record.inbox_used.max(commit.inbox_used);
         let Some(summary) = &commit.summary else {
@@ -173,12 +163,7 @@ impl State {
                 }
                 TaskChange::Cancel(place) => {
                     if let Some(mut row) = rows.remove(place) {
-                        if row
-                            .state
-                            .after(TaskMove::Cancel)
-                            .expect("any row")
-                            .is_some()
-                        {
+                        if row.state.after(TaskMove::Cancel).expect("any row").is_some() {
                             row.go(TaskMove::Cancel);
                             rows.insert(*place, row);
                             self.hints.push(Hint::Claims);
@@ -226,15 +211,13 @@ impl State {
     fn end_rows(&mut self, run: RunId) {
         let record = self.runs.get_mut(&run).expect("checked before");
         record.rows.remove(&Place::TURN);
-        record
-            .rows
-            .retain(|_, row| match row.state.after(TaskMove::Cancel) {
-                Ok(Some(next)) => {
-                    row.state = next;
-                    true
-                }
-                Ok(None) | Err(_) => false,
-            });
+        record.rows.retain(|_, row| match row.state.after(TaskMove::Cancel) {
+            Ok(Some(next)) => {
+                row.state = next;
+                true
+            }
+            Ok(None) | Err(_) => false,
+        });
         self.hints.push(Hint::Claims);
     }
 
@@ -281,20 +264,11 @@ impl State {
                 State::make_ready(&mut self.order, &mut self.hints, &mut row);
                 return Some(row);
             }
-            TurnAfter::Park {
-                delay,
-                code,
-                reason,
-            } => {
+            TurnAfter::Park { delay, code, reason } => {
                 let record = self.runs.get_mut(&commit.run).expect("checked before");
                 let times = record.parked.as_ref().map_or(0, |parked| parked.times) + 1;
                 let (code, reason) = (code.clone(), reason.clone());
-                record.parked = Some(Parked {
-                    code,
-                    reason,
-                    times,
-                    at: now,
-                });
+                record.parked = Some(Parked { code, reason, times, at: now });
                 row.go(TaskMove::Park);
                 row.owner = None;
                 row.due = Some(now.after(*delay));
@@ -350,10 +324,7 @@ impl State {
 }
 
 fn ends(commit: &RunCommit) -> bool {
-    commit
-        .summary
-        .as_ref()
-        .is_some_and(|summary| summary.status.has_ended())
+    commit.summary.as_ref().is_some_and(|summary| summary.status.has_ended())
 }
 
 /// What becomes of an entry that nobody read: an acknowledged signal is kept for people; timers,
@@ -362,10 +333,7 @@ fn unread_letter(id: &str, fact: &Fact) -> Option<DeadLetter> {
     let Fact::Signal(signal) = fact else {
         return None;
     };
-    let error = Failure::new(
-        FailureKind::Cancelled,
-        "the run ended before it read this signal",
-    );
+    let error = Failure::new(FailureKind::Cancelled, "the run ended before it read this signal");
     Some(DeadLetter {
         kind: DeadLetterKind::Unread,
         activity_id: ActivityId::from(id),

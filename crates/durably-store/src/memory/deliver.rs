@@ -12,11 +12,7 @@ impl State {
         let Some(record) = self.runs.get_mut(&delivery.run) else {
             return Delivered::Unknown;
         };
-        if let Some(at) = record
-            .inbox
-            .iter()
-            .position(|entry| entry.id == delivery.id)
-        {
+        if let Some(at) = record.inbox.iter().position(|entry| entry.id == delivery.id) {
             return Delivered::Entry(at as u64 + 1);
         }
         if record.status.has_ended() {
@@ -37,10 +33,7 @@ impl State {
             }
             fact => fact,
         };
-        record.inbox.push(Entry {
-            id: delivery.id,
-            fact,
-        });
+        record.inbox.push(Entry { id: delivery.id, fact });
         let number = record.inbox_last();
         self.ensure_turn(delivery.run, wakes);
         self.hints.push(Hint::Inbox(delivery.run));

@@ -29,31 +29,19 @@ impl State {
             beat_at: now,
         };
         let birth = self.workers.len();
-        self.workers.insert(
-            new.who,
-            WorkerRecord {
-                row,
-                can: new.can,
-                birth,
-            },
-        );
+        self.workers.insert(new.who, WorkerRecord { row, birth });
         now
     }
 
     /// New code may fit where old code did not: parked runs of its types are due at once.
     fn wake_parked(&mut self, can: &[Claimable]) {
-        for record in self
-            .runs
-            .values_mut()
-            .filter(|record| record.parked.is_some())
-        {
+        for record in self.runs.values_mut().filter(|record| record.parked.is_some()) {
             let Some(row) = record.rows.get_mut(&Place::TURN) else {
                 continue;
             };
-            let hosted = can.iter().any(|can| {
-                can.keys()
-                    .contains(&(TaskKind::Turn, row.name.as_str(), row.version))
-            });
+            let hosted = can
+                .iter()
+                .any(|can| can.keys().contains(&(TaskKind::Turn, row.name.as_str(), row.version)));
             if hosted && row.state == TaskState::Waiting {
                 State::make_ready(&mut self.order, &mut self.hints, row);
             }
@@ -118,10 +106,7 @@ impl State {
         for (run, record) in &self.runs {
             for (place, row) in &record.rows {
                 if row.is_owned_by(who) {
-                    assert!(
-                        is_claimable(row.kind),
-                        "only turns and activities have owners"
-                    );
+                    assert!(is_claimable(row.kind), "only turns and activities have owners");
                     rows.push((*run, *place));
                 }
             }
@@ -148,13 +133,7 @@ impl State {
         }
         let unnamed = self.count_unnamed(beat, now);
         let unread = self.unread_of(&beat.who);
-        BeatAnswer::Alive {
-            lost,
-            cancelling,
-            unnamed,
-            unread,
-            now,
-        }
+        BeatAnswer::Alive { lost, cancelling, unnamed, unread, now }
     }
 
     fn take_heartbeats(&mut self, beat: &Beat, now: Timestamp) {
@@ -183,10 +162,7 @@ impl State {
     fn count_unnamed(&mut self, beat: &Beat, now: Timestamp) -> Vec<ClaimedTask> {
         let mut unnamed = Vec::new();
         for (run, place) in self.rows_of(&beat.who) {
-            let row = self
-                .runs
-                .get_mut(&run)
-                .and_then(|record| record.rows.get_mut(&place));
+            let row = self.runs.get_mut(&run).and_then(|record| record.rows.get_mut(&place));
             let row = row.expect("found before");
             let named = beat.claims.contains(&row.claim(run));
             let owner = row.owner.as_mut().expect("owned");
@@ -222,10 +198,7 @@ impl State {
     }
 
     pub(super) fn ask(&self, who: &WorkerId) -> AskAnswer {
-        let mut answer = AskAnswer {
-            active: self.is_alive(who),
-            ..AskAnswer::default()
-        };
+        let mut answer = AskAnswer { active: self.is_alive(who), ..AskAnswer::default() };
         for (run, place) in self.rows_of(who) {
             let row = &self.runs[&run].rows[&place];
             match row.state {

@@ -43,10 +43,7 @@ impl MemoryStore {
 
     /// An empty store on a clock of choice.
     pub fn with_clock(clock: Clock) -> MemoryStore {
-        MemoryStore {
-            clock,
-            ..MemoryStore::default()
-        }
+        MemoryStore { clock, ..MemoryStore::default() }
     }
 
     /// One command: atomic under the lock; hints go out after it.
@@ -97,10 +94,7 @@ impl Store for MemoryStore {
         batch: Vec<RunCommit>,
     ) -> Answer<'_, Vec<CommitAnswer>> {
         self.command(move |state, now| {
-            batch
-                .into_iter()
-                .map(|commit| state.commit(who.as_ref(), commit, now))
-                .collect()
+            batch.into_iter().map(|commit| state.commit(who.as_ref(), commit, now)).collect()
         })
     }
 
@@ -118,10 +112,7 @@ impl Store for MemoryStore {
 
     fn deliver(&self, batch: Vec<Delivery>) -> Answer<'_, Vec<Delivered>> {
         self.command(move |state, now| {
-            batch
-                .into_iter()
-                .map(|delivery| state.deliver(delivery, now))
-                .collect()
+            batch.into_iter().map(|delivery| state.deliver(delivery, now)).collect()
         })
     }
 

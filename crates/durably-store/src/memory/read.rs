@@ -13,8 +13,7 @@ impl State {
         let page = page(record, call.after, call.events_max);
         let stands = |claim: &&durably_kernel::Claim| {
             let row = record.rows.get(&claim.place);
-            row.zip(call.who.as_ref())
-                .is_some_and(|(row, who)| row.stands(claim, who))
+            row.zip(call.who.as_ref()).is_some_and(|(row, who)| row.stands(claim, who))
         };
         Some(Loaded {
             view: record.view(),
@@ -33,33 +32,18 @@ impl State {
     pub(super) fn views(&self, query: &RunQuery) -> Vec<RunView> {
         let fits = |record: &&RunRecord| {
             let identity = &record.new.identity;
-            query
-                .tenant
-                .as_ref()
-                .is_none_or(|tenant| *tenant == identity.tenant)
-                && query
-                    .workflow_type
-                    .as_ref()
-                    .is_none_or(|t| *t == record.new.workflow_type)
+            query.tenant.as_ref().is_none_or(|tenant| *tenant == identity.tenant)
+                && query.workflow_type.as_ref().is_none_or(|t| *t == record.new.workflow_type)
                 && (query.statuses.is_empty() || query.statuses.contains(&record.status))
                 && query.before.is_none_or(|before| identity.id < before)
                 && (query.idempotency_key.is_none()
                     || query.idempotency_key == record.new.check.key)
         };
-        self.runs
-            .values()
-            .rev()
-            .filter(fits)
-            .take(query.most)
-            .map(RunRecord::view)
-            .collect()
+        self.runs.values().rev().filter(fits).take(query.most).map(RunRecord::view).collect()
     }
 
     pub(super) fn history(&self, run: RunId, after: Seq, most: usize) -> HistoryPage {
-        self.runs
-            .get(&run)
-            .map(|record| page(record, after, most))
-            .unwrap_or_default()
+        self.runs.get(&run).map(|record| page(record, after, most)).unwrap_or_default()
     }
 
     pub(super) fn task_rows(&self, run: RunId) -> Vec<TaskRow> {
@@ -98,23 +82,17 @@ impl State {
     pub(super) fn worker_rows(&self) -> Vec<WorkerRow> {
         let mut workers: Vec<_> = self.workers.values().collect();
         workers.sort_by_key(|worker| std::cmp::Reverse(worker.birth));
-        workers
-            .into_iter()
-            .map(|worker| worker.row.clone())
-            .collect()
+        workers.into_iter().map(|worker| worker.row.clone()).collect()
     }
 }
 
 fn page(record: &RunRecord, after: Seq, most: usize) -> HistoryPage {
     let events = record.history.iter().flat_map(|row| {
-        row.events
-            .iter()
-            .enumerate()
-            .map(|(index, event)| EventRow {
-                seq: Seq(row.first.0 + index as u64),
-                event: event.clone(),
-                committed_at: row.at,
-            })
+        row.events.iter().enumerate().map(|(index, event)| EventRow {
+            seq: Seq(row.first.0 + index as u64),
+            event: event.clone(),
+            committed_at: row.at,
+        })
     });
     let events: Vec<EventRow> = events.skip(after.0 as usize).take(most).collect();
     let more = events.last().is_some_and(|last| last.seq < record.head);

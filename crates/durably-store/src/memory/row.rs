@@ -72,20 +72,13 @@ impl Row {
             losses: Vec::new(),
             input: put.input,
             options: put.options,
-            details: put
-                .details
-                .or_else(|| same.and_then(|old| old.details.clone())),
+            details: put.details.or_else(|| same.and_then(|old| old.details.clone())),
             owner: None,
         }
     }
 
     pub(super) fn claim(&self, run: RunId) -> Claim {
-        Claim {
-            run,
-            place: self.place,
-            seq: self.seq,
-            number: self.number,
-        }
+        Claim { run, place: self.place, seq: self.seq, number: self.number }
     }
 
     pub(super) fn is_owned_by(&self, who: &WorkerId) -> bool {
@@ -102,10 +95,7 @@ impl Row {
 
     /// Moves it; a move that is not in the kernel's table is a defect of ours.
     pub(super) fn go(&mut self, step: TaskMove) {
-        let next = self
-            .state
-            .after(step)
-            .expect("the caller knows the row's state");
+        let next = self.state.after(step).expect("the caller knows the row's state");
         self.state = next.expect("moves that end a row remove it instead");
     }
 
@@ -133,17 +123,11 @@ impl Row {
     pub(super) fn note_loss(&mut self, cause: LossCause, now: Timestamp) {
         if let Some(attempt) = self.attempt_now() {
             self.deaths += u32::from(cause == LossCause::Died);
-            self.losses.push(Loss {
-                attempt,
-                lost_at: now,
-                cause,
-            });
+            self.losses.push(Loss { attempt, lost_at: now, cause });
         }
     }
 
     pub(super) fn most_deaths(&self) -> u32 {
-        self.options
-            .as_ref()
-            .map_or(ActivityOptions::DEATHS_MAX, |options| options.most_deaths())
+        self.options.as_ref().map_or(ActivityOptions::DEATHS_MAX, |options| options.most_deaths())
     }
 }

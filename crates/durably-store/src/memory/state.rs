@@ -203,9 +203,7 @@ impl State {
     }
 
     pub(super) fn is_alive(&self, who: &WorkerId) -> bool {
-        self.workers
-            .get(who)
-            .is_some_and(|worker| worker.row.status.holds_claims())
+        self.workers.get(who).is_some_and(|worker| worker.row.status.holds_claims())
     }
 
     pub(super) fn owner(who: &WorkerId, now: Timestamp, deadline: Duration) -> Owner {

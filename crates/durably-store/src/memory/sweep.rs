@@ -66,13 +66,7 @@ impl State {
                 seq: row.seq,
                 losses: row.losses,
             };
-            self.deliver_own(
-                run,
-                format!("lost:{}:{}", row.target, row.seq),
-                fact,
-                now,
-                swept,
-            );
+            self.deliver_own(run, format!("lost:{}:{}", row.target, row.seq), fact, now, swept);
             return;
         }
         State::make_ready(&mut self.order, &mut self.hints, row);
@@ -87,15 +81,7 @@ impl State {
         now: Timestamp,
         swept: &mut Swept,
     ) {
-        self.deliver(
-            Delivery {
-                run,
-                id,
-                fact,
-                claim: None,
-            },
-            now,
-        );
+        self.deliver(Delivery { run, id, fact, claim: None }, now);
         swept.delivered += 1;
     }
 
@@ -127,20 +113,14 @@ impl State {
                     let row = record.rows.remove(&place).expect("found before");
                     let timer_id = TimerId::from(row.target.as_str());
                     let id = format!("timer:{}:{}", row.target, row.seq);
-                    let fact = Fact::TimerFired {
-                        timer_id,
-                        seq: row.seq,
-                    };
+                    let fact = Fact::TimerFired { timer_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
                 }
                 TaskKind::Retry => {
                     let row = record.rows.remove(&place).expect("found before");
                     let activity_id = ActivityId::from(row.target.as_str());
                     let id = format!("retry:{}:{}", row.target, row.seq);
-                    let fact = Fact::RetryDue {
-                        activity_id,
-                        seq: row.seq,
-                    };
+                    let fact = Fact::RetryDue { activity_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
                 }
                 TaskKind::Timeout => self.fire_timeout(run, place, now, swept),
@@ -156,10 +136,7 @@ impl State {
             self.deliver_own(run, "timeout:run".into(), Fact::RunTimedOut {}, now, swept);
             return;
         }
-        let watched = row
-            .watched
-            .and_then(|place| record.rows.get(&place))
-            .cloned();
+        let watched = row.watched.and_then(|place| record.rows.get(&place)).cloned();
         if kind == TimeoutKind::ScheduleToStart {
             // A worker has begun it, now or before: the time-out is met.
             let waits = watched.as_ref().is_some_and(|row| {
