@@ -15,7 +15,7 @@ use crate::time::{Timestamp, to_millis};
 use crate::turn::Moment;
 
 /// What is recorded when a time-out passed.
-pub(crate) fn timeout_failure(kind: TimeoutKind) -> Failure {
+pub fn timeout_failure(kind: TimeoutKind) -> Failure {
     let message = match kind {
         TimeoutKind::ScheduleToStart => "no worker began it in time (schedule-to-start)",
         TimeoutKind::StartToClose => "the attempt took too long (start-to-close)",

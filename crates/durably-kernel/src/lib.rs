@@ -32,6 +32,7 @@ mod turn;
 mod validate;
 
 pub use action::Action;
+pub use admit::timeout_failure;
 pub use code::Code;
 pub use event::{Attempt, Event, EventFormatError, FORMAT, Reach, Signal, TimeoutKind};
 pub use fact::{Fact, FactFormatError, Loss, LossCause};

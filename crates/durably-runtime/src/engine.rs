@@ -1,0 +1,113 @@
+//! An engine: the runtime of a process, from its start to its graceful end.
+
+use crate::client::Caller;
+use crate::environment::Environment;
+use crate::error::RuntimeError;
+use crate::host::Registry;
+use crate::mailbox::Message;
+use crate::persist::{A_WHILE, persist};
+use crate::settings::Settings;
+use crate::shared::Shared;
+use crate::token::CancelReason;
+use crate::{committer, life, sweeper, worker};
+use durably_store::Store;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Commits that may wait for the committer.
+const COMMITS_QUEUED_MAX: usize = 4096;
+/// What has not let go after the grace gets this long to end.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
+
+/// A running engine. Dropping it ends it at once, as a crash would: use [`Engine::stop`].
+pub struct Engine {
+    shared: Arc<Shared>,
+    caller: Caller,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("worker", &self.shared.who()).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Starts an engine: takes back what a dead predecessor left, then claims.
+    pub async fn start(
+        environment: Arc<dyn Environment>,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        settings: Settings,
+    ) -> Result<Engine, RuntimeError> {
+        settings.check()?;
+        let (commits, submissions) = mpsc::channel(COMMITS_QUEUED_MAX);
+        let caller = Caller::new(environment.clone(), store.clone());
+        let shared =
+            Arc::new(Shared::new(environment.clone(), store, registry, settings, commits));
+        // Listening begins before anything can change.
+        environment.spawn_vital(Box::pin(life::hints(shared.clone())));
+        let call = || shared.store.register(life::registration(&shared));
+        let now = persist(environment.as_ref(), A_WHILE, call).await?;
+        shared.clock.hear(environment.as_ref(), now);
+        sweeper::sweep(&shared).await;
+        environment.spawn_vital(Box::pin(committer::run(shared.clone(), submissions)));
+        environment.spawn_vital(Box::pin(worker::run(shared.clone())));
+        environment.spawn_vital(Box::pin(life::beats(shared.clone())));
+        environment.spawn_vital(Box::pin(life::questions(shared.clone())));
+        environment.spawn_vital(Box::pin(sweeper::run(shared.clone())));
+        Ok(Engine { shared, caller })
+    }
+
+    /// Calls to runs.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// The process incarnation.
+    pub fn worker_id(&self) -> String {
+        self.shared.who().to_string()
+    }
+
+    /// Stops claiming, lets work end within the grace, hands back the rest, and deregisters.
+    pub async fn stop(&self, grace: Option<Duration>) -> Result<(), RuntimeError> {
+        let shared = &self.shared;
+        let environment = shared.environment.as_ref();
+        shared.drain();
+        let call = || shared.store.drain(shared.who());
+        // A store that is out of reach must not keep a process from ending.
+        let _ = persist(environment, Duration::from_secs(1), call).await;
+        shared.mailboxes.tell_all(|| Message::Drain);
+        self.until_empty(grace.unwrap_or(shared.settings.grace)).await;
+        shared.hands.cancel_all(CancelReason::Stopping);
+        shared.mailboxes.tell_all(|| Message::Abandon);
+        self.until_empty(LAST_MOMENT).await;
+        let call = || shared.store.leave(shared.who());
+        let left = persist(environment, LAST_MOMENT, call).await;
+        shared.ended.cancel();
+        Ok(left?)
+    }
+
+    async fn until_empty(&self, most: Duration) {
+        let environment = self.shared.environment.as_ref();
+        let began = environment.monotonic();
+        loop {
+            let freed = self.shared.hands.freed.notified();
+            let left = most.saturating_sub(environment.monotonic().saturating_sub(began));
+            if self.shared.hands.is_empty() || left.is_zero() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = freed => {}
+                () = environment.sleep(left.min(Duration::from_millis(100))) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shared.ended.cancel();
+    }
+}

@@ -1,0 +1,145 @@
+//! What all parts of an engine share.
+
+use crate::cache::Cache;
+use crate::clock::StoreClock;
+use crate::committer::Submission;
+use crate::environment::Environment;
+use crate::hands::Hands;
+use crate::host::Registry;
+use crate::mailbox::Mailboxes;
+use crate::settings::Settings;
+use durably_kernel::{CommitId, Moment, RunId, WorkerId};
+use durably_store::Store;
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+/// What all parts of an engine share.
+pub(crate) struct Shared {
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) registry: Registry,
+    pub(crate) settings: Settings,
+    pub(crate) hands: Hands,
+    pub(crate) mailboxes: Mailboxes,
+    pub(crate) cache: Mutex<Cache>,
+    pub(crate) clock: StoreClock,
+    pub(crate) commits: mpsc::Sender<Submission>,
+    /// Tasks may be ready.
+    pub(crate) ready: Notify,
+    /// Something may be due earlier than the sweeper thinks.
+    pub(crate) due: Notify,
+    /// Claims may be lost or cancelled.
+    pub(crate) claims: Notify,
+    /// Every loop ends.
+    pub(crate) ended: CancellationToken,
+    who: RwLock<WorkerId>,
+    draining: AtomicBool,
+    /// Since when beats have succeeded without a gap.
+    healthy_since: Mutex<Duration>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        environment: Arc<dyn Environment>,
+        store: Arc<dyn Store>,
+        registry: Registry,
+        settings: Settings,
+        commits: mpsc::Sender<Submission>,
+    ) -> Shared {
+        let who = incarnation(environment.as_ref());
+        let healthy_since = Mutex::new(environment.monotonic());
+        let cache = Mutex::new(Cache::new(settings.cache_bytes_max));
+        Shared {
+            environment,
+            store,
+            registry,
+            settings,
+            hands: Hands::default(),
+            mailboxes: Mailboxes::default(),
+            cache,
+            clock: StoreClock::default(),
+            commits,
+            ready: Notify::new(),
+            due: Notify::new(),
+            claims: Notify::new(),
+            ended: CancellationToken::new(),
+            who: RwLock::new(who),
+            draining: AtomicBool::new(false),
+            healthy_since,
+        }
+    }
+
+    /// This incarnation.
+    pub(crate) fn who(&self) -> WorkerId {
+        self.who.read().clone()
+    }
+
+    /// The old incarnation is dead in the store's eyes and stays so.
+    pub(crate) fn reincarnate(&self) -> WorkerId {
+        let who = incarnation(self.environment.as_ref());
+        *self.who.write() = who.clone();
+        who
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn beat_failed(&self) {
+        *self.healthy_since.lock() = self.environment.monotonic();
+    }
+
+    /// Whether beats have succeeded for so long that silence of others means their death.
+    pub(crate) fn may_declare(&self) -> bool {
+        let since = *self.healthy_since.lock();
+        self.environment.monotonic().saturating_sub(since) >= self.settings.stale_after
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            now: self.clock.now(self.environment.as_ref()),
+            random: self.environment.random(),
+        }
+    }
+
+    pub(crate) fn commit_id(&self) -> CommitId {
+        CommitId(fresh_run_id(self.environment.as_ref(), self.moment().now.0).0)
+    }
+}
+
+fn random_bytes(environment: &dyn Environment) -> [u8; 10] {
+    let (a, b) = (environment.random().to_le_bytes(), environment.random().to_le_bytes());
+    let mut bytes = [0; 10];
+    bytes[..8].copy_from_slice(&a);
+    bytes[8..].copy_from_slice(&b[..2]);
+    bytes
+}
+
+/// A version 7 id of a time and fresh random bits.
+pub(crate) fn fresh_run_id(environment: &dyn Environment, unix_ms: i64) -> RunId {
+    RunId::from_parts(u64::try_from(unix_ms).unwrap_or(0), random_bytes(environment))
+}
+
+/// `host-pid-random`.
+fn incarnation(environment: &dyn Environment) -> WorkerId {
+    let random = environment.random();
+    format!("{}-{}-{random:016x}", host_name(), std::process::id()).into()
+}
+
+/// The host's name, made fit for a file's name.
+pub(crate) fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::env::var("HOSTNAME").map_err(std::io::Error::other))
+        .unwrap_or_else(|_| "localhost".to_owned());
+    let kept = name.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '.').take(64);
+    let name: String = kept.collect();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}

@@ -1,0 +1,264 @@
+//! Calls to runs: typed, and by name.
+
+use crate::canonical;
+use crate::error::{ClientError, RunError};
+use crate::handle::Handle;
+use crate::names::{Data, SignalRef, WorkflowRef};
+use crate::open::open;
+use durably_kernel::{Payload, RunId};
+use durably_runtime::{Caller, Environment, RealEnvironment, RuntimeError, StartRequest};
+use durably_store::{DeadLetterRow, RunQuery, RunView, WorkerRow};
+use serde::Serialize;
+use serde_json::Value;
+use std::future::IntoFuture;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Starts, signals and watches runs. Cheap to clone. An engine is one too.
+#[derive(Clone, Debug)]
+pub struct Client {
+    caller: Caller,
+}
+
+impl Client {
+    pub(crate) fn new(caller: Caller) -> Client {
+        Client { caller }
+    }
+
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Connects to a store without executing anything.
+    pub async fn connect(url: &str) -> Result<Client, ClientError> {
+        let environment: Arc<dyn Environment> = Arc::new(environment()?);
+        Ok(Client::new(Caller::new(environment, open(url).await?)))
+    }
+
+    /// Starts a run; options chain on it, and awaiting it gives a handle at once.
+    pub fn start<I: Data, O: Data>(&self, workflow: WorkflowRef<I, O>, input: &I) -> Start<O> {
+        Start::new(self.clone(), workflow.name(), workflow.given_version(), input)
+    }
+
+    /// Starts a run and waits for its result; options chain on it.
+    pub fn run<I: Data, O: Data>(&self, workflow: WorkflowRef<I, O>, input: &I) -> RunCall<O> {
+        RunCall { start: self.start(workflow, input) }
+    }
+
+    /// Starts a run of a workflow that is known by its name only.
+    pub fn start_by_name(&self, workflow: &str, input: Value) -> Start<Value> {
+        Start::new(self.clone(), workflow, None, &input)
+    }
+
+    /// A run that is known by its id.
+    pub fn handle<I, O>(&self, _workflow: WorkflowRef<I, O>, run: RunId) -> Handle<O> {
+        Handle::new(self.clone(), run, true)
+    }
+
+    /// A run that is known by its id only.
+    pub fn handle_by_id(&self, run: RunId) -> Handle<Value> {
+        Handle::new(self.clone(), run, true)
+    }
+
+    /// Sends a signal that is known by its name only.
+    pub async fn signal_by_name<T: Serialize>(
+        &self,
+        run: RunId,
+        signal: &str,
+        says: &T,
+        id: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let payload = Payload::of(says)?;
+        Ok(self.caller.signal(run, signal, payload, id.map(str::to_owned)).await?)
+    }
+
+    /// Runs, newest first.
+    pub async fn runs(&self, query: RunQuery) -> Result<Vec<RunView>, ClientError> {
+        Ok(self.caller.runs(query).await?)
+    }
+
+    /// Work that was given up, newest first; of one run or of all.
+    pub async fn dead_letters(
+        &self,
+        run: Option<RunId>,
+        most: usize,
+    ) -> Result<Vec<DeadLetterRow>, ClientError> {
+        Ok(self.caller.dead_letters(run, most).await?)
+    }
+
+    /// The processes that work on the store, or did, newest first.
+    pub async fn workers(&self) -> Result<Vec<WorkerRow>, ClientError> {
+        Ok(self.caller.workers().await?)
+    }
+}
+
+/// The real environment, for engines and clients.
+pub(crate) fn environment() -> Result<RealEnvironment, RuntimeError> {
+    RealEnvironment::current().ok_or_else(|| RuntimeError::Settings {
+        problem: "there is no tokio runtime here; call this from async code that tokio runs".into(),
+    })
+}
+
+/// A start under way: options, then `.await`.
+#[must_use = "a run is started when this is awaited"]
+#[derive(Debug)]
+pub struct Start<O> {
+    client: Client,
+    request: Result<StartRequest, ClientError>,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O> Start<O> {
+    fn new<I: Serialize>(
+        client: Client,
+        workflow: &str,
+        version: Option<u32>,
+        input: &I,
+    ) -> Start<O> {
+        let request = Payload::of(input).map_err(ClientError::from).map(|input| StartRequest {
+            id: None,
+            workflow_type: workflow.into(),
+            version,
+            input_hash: canonical::hash(&input),
+            input,
+            tenant: Default::default(),
+            queue: Default::default(),
+            priority: 0,
+            key: None,
+            delay: None,
+            timeout: None,
+            attributes: None,
+            trace: None,
+            signal: None,
+        });
+        Start { client, request, output: PhantomData }
+    }
+
+    fn set(mut self, set: impl FnOnce(&mut StartRequest)) -> Self {
+        if let Ok(request) = &mut self.request {
+            set(request);
+        }
+        self
+    }
+
+    fn try_set(
+        mut self,
+        set: impl FnOnce(&mut StartRequest) -> Result<(), ClientError>,
+    ) -> Self {
+        if let Ok(request) = &mut self.request {
+            if let Err(error) = set(request) {
+                self.request = Err(error);
+            }
+        }
+        self
+    }
+
+    /// Whom it is for; the claim is fair between tenants.
+    pub fn tenant(self, tenant: &str) -> Self {
+        self.set(|request| request.tenant = tenant.into())
+    }
+
+    /// Where its tasks wait.
+    pub fn queue(self, queue: &str) -> Self {
+        self.set(|request| request.queue = queue.into())
+    }
+
+    /// Higher first; 0 by default.
+    pub fn priority(self, priority: i32) -> Self {
+        self.set(|request| request.priority = priority)
+    }
+
+    /// The run's id, chosen by you: the same id gives the same run.
+    pub fn id(self, id: RunId) -> Self {
+        self.set(|request| request.id = Some(id))
+    }
+
+    /// The same key of a tenant gives the same run; with another input it is an error.
+    pub fn idempotency_key(self, key: impl Into<String>) -> Self {
+        self.set(|request| request.key = Some(key.into()))
+    }
+
+    /// Not before this long from now.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.set(|request| request.delay = Some(delay))
+    }
+
+    /// Fails the run if it has not ended after this long.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.set(|request| request.timeout = Some(timeout))
+    }
+
+    /// Attributes to search by, as a JSON object.
+    pub fn attributes<T: Serialize>(self, attributes: &T) -> Self {
+        self.try_set(|request| {
+            request.attributes = Some(Payload::of(attributes)?);
+            Ok(())
+        })
+    }
+
+    /// W3C trace context (`traceparent`), stored with the run.
+    pub fn trace_context(self, traceparent: impl Into<String>) -> Self {
+        self.set(|request| request.trace = Some(traceparent.into()))
+    }
+
+    /// A signal that goes with the start; a run that exists gets it as well.
+    pub fn signal<T: Data>(self, signal: SignalRef<T>, says: &T) -> Self {
+        self.try_set(|request| {
+            request.signal = Some((signal.name().to_owned(), Payload::of(says)?, None));
+            Ok(())
+        })
+    }
+
+    async fn go(self) -> Result<Handle<O>, ClientError> {
+        let started = self.client.caller.start(self.request?).await?;
+        Ok(Handle::new(self.client, started.run, started.existed))
+    }
+}
+
+impl<O: 'static> IntoFuture for Start<O> {
+    type Output = Result<Handle<O>, ClientError>;
+    type IntoFuture = futures_util::future::BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.go())
+    }
+}
+
+/// A start whose result is waited for: options, then `.await`.
+#[must_use = "a run is started when this is awaited"]
+#[derive(Debug)]
+pub struct RunCall<O> {
+    start: Start<O>,
+}
+
+impl<O> RunCall<O> {
+    /// Sets options as on [`Start`].
+    pub fn with(self, options: impl FnOnce(Start<O>) -> Start<O>) -> Self {
+        RunCall { start: options(self.start) }
+    }
+
+    /// Whom it is for.
+    pub fn tenant(self, tenant: &str) -> Self {
+        self.with(|start| start.tenant(tenant))
+    }
+
+    /// Higher first.
+    pub fn priority(self, priority: i32) -> Self {
+        self.with(|start| start.priority(priority))
+    }
+
+    /// The same key of a tenant gives the same run.
+    pub fn idempotency_key(self, key: impl Into<String>) -> Self {
+        self.with(|start| start.idempotency_key(key))
+    }
+}
+
+impl<O: Data> IntoFuture for RunCall<O> {
+    type Output = Result<O, RunError>;
+    type IntoFuture = futures_util::future::BoxFuture<'static, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.start.go().await?.result().await })
+    }
+}

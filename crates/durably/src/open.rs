@@ -1,0 +1,48 @@
+//! From a URL to a store.
+
+use durably_store::memory::MemoryStore;
+use durably_store::{Store, StoreError};
+use std::sync::Arc;
+
+/// Opens the store that a URL names.
+pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    let wrong = |problem: &str| StoreError::Url { url: redacted(url), problem: problem.into() };
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(wrong("it has no scheme; write sqlite:FILE or memory:"));
+    };
+    match scheme.to_ascii_lowercase().as_str() {
+        "memory" if rest.is_empty() || rest == "//" => Ok(Arc::new(MemoryStore::new())),
+        "memory" => Err(wrong("the memory store takes nothing after memory:")),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            let store = durably_store_sqlite::SqliteStore::open(url, durably_store::Clock::Database)?;
+            Ok(Arc::new(store))
+        }
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite" => Err(wrong("this build has no SQLite; enable the feature `sqlite`")),
+        "postgres" | "postgresql" | "mysql" | "mariadb" => {
+            Err(wrong("this version knows memory: and sqlite:FILE only"))
+        }
+        "http" | "https" => Err(wrong("this version has no server; use sqlite:FILE or memory:")),
+        _ => Err(wrong("the scheme is not known; write sqlite:FILE or memory:")),
+    }
+}
+
+/// A URL without what stands between `//` and `@`: secrets never appear anywhere.
+fn redacted(url: &str) -> String {
+    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
+        Some((scheme, (_, host))) => format!("{scheme}://…@{host}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_appear() {
+        assert_eq!(redacted("postgres://me:canary@host/db"), "postgres://…@host/db");
+        assert_eq!(redacted("sqlite:a.db"), "sqlite:a.db");
+    }
+}
