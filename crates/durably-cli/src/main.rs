@@ -1,2 +1,48 @@
 //! The durably command.
-fn main() {}
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its terminal")]
+#![allow(clippy::disallowed_methods, reason = "a program of its own, not the runtime")]
+
+mod dev;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Durable execution on the database you already have.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run sample workflows on a SQLite file and watch them in the terminal.
+    ///
+    /// Kill it at any moment and run it again: every run goes on where it was.
+    Dev(dev::DevArgs),
+}
+
+fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("DURABLY_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let Cli { command } = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the async runtime could not be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let done = match command {
+        Command::Dev(args) => runtime.block_on(dev::run(args)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

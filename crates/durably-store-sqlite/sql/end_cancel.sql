@@ -1,0 +1,1 @@
+update durable_tasks set state = 'cancelling' where run = ?1 and state = 'claimed'

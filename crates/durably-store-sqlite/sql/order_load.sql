@@ -1,0 +1,1 @@
+select value from durable_counters where name = 'ready_order'

@@ -1,0 +1,4 @@
+insert into durable_runs (
+    id, tenant, workflow_type, version, queue, priority, idempotency_key, input_hash, attributes,
+    trace_context, status, head, created_at
+) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)

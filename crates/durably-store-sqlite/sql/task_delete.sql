@@ -1,0 +1,1 @@
+delete from durable_tasks where run = ?1 and place = ?2

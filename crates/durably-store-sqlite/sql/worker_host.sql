@@ -1,0 +1,1 @@
+select hostname from durable_workers where id = ?1

@@ -1,0 +1,1 @@
+update durable_workers set status = 'stale' where id = ?1

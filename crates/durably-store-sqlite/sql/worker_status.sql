@@ -1,0 +1,1 @@
+select status from durable_workers where id = ?1

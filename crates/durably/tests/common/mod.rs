@@ -1,0 +1,57 @@
+//! What the tests of the public API share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::disallowed_methods, reason = "tests wait for the real world")]
+
+use durably::Handle;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// A store for one test: its URL, and the folder that goes with it.
+pub(crate) struct TestStore {
+    pub(crate) url: String,
+    _folder: tempfile::TempDir,
+}
+
+pub(crate) fn memory() -> TestStore {
+    TestStore { url: "memory:".into(), _folder: tempfile::tempdir().unwrap() }
+}
+
+pub(crate) fn sqlite() -> TestStore {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("test.db").display());
+    TestStore { url, _folder: folder }
+}
+
+/// One test for each store that ends with the engine, and for those that do not.
+#[macro_export]
+macro_rules! on_every_store {
+    ($($name:ident),+ $(,)?) => {
+        mod on_memory {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(&$crate::common::memory()).await; })+
+        }
+        mod on_sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(&$crate::common::sqlite()).await; })+
+        }
+    };
+}
+
+/// Waits until a condition holds; fails loudly if it never does.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let began = Instant::now();
+    while !condition().await {
+        assert!(began.elapsed() < Duration::from_secs(60), "never came true: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await; // tidy: polls for a condition
+    }
+}
+
+/// The names of a run's events.
+pub(crate) async fn events<O>(run: &Handle<O>) -> Vec<String> {
+    let page = run.history(durably::Seq(0), 10_000).await.unwrap();
+    page.events.iter().map(|row| row.event.name().to_owned()).collect()
+}
+
+pub(crate) async fn count<O>(run: &Handle<O>, name: &str) -> usize {
+    events(run).await.iter().filter(|event| *event == name).count()
+}
