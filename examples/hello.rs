@@ -8,7 +8,11 @@ const HELLO: WorkflowRef<String, String> = WorkflowRef::new("hello");
 async fn hello(ctx: Ctx, name: String) -> Result<String> {
     let greeting = ctx.step("greet", async || Ok(format!("Hello, {name}!"))).await?;
     ctx.sleep(Duration::from_secs(5)).await?;
-    ctx.step("print", async || { println!("{greeting}"); Ok(()) }).await?;
+    ctx.step("print", async || {
+        println!("{greeting}");
+        Ok(())
+    })
+    .await?;
     Ok(greeting)
 }
 

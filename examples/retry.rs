@@ -36,7 +36,10 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     println!("retries: {}", run.status().await?.retries);
     for letter in engine.dead_letters(Some(run.id()), 10).await? {
         let errors = letter.errors.len();
-        println!("dead letter: {} after {} attempts, {errors} errors", letter.activity_id, letter.attempts);
+        println!(
+            "dead letter: {} after {} attempts, {errors} errors",
+            letter.activity_id, letter.attempts
+        );
     }
     engine.stop().await?;
     Ok(())

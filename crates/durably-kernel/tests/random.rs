@@ -192,6 +192,9 @@ fn error(dice: &mut Dice) -> Failure {
     error
 }
 
+/// So far after an event that no event of a test stands there.
+const FAR: u64 = 1_000_000;
+
 /// The same fact, about another event than the one that counts, or about nobody.
 fn misdirect(dice: &mut Dice, mut fact: Fact) -> Fact {
     match &mut fact {
@@ -202,7 +205,7 @@ fn misdirect(dice: &mut Dice, mut fact: Fact) -> Fact {
         | Fact::InlineLost { activity_id, seq, .. }
         | Fact::RetryDue { activity_id, seq } => match dice.below(3) {
             0 => *activity_id = "foreign".into(),
-            1 => *seq = seq.next(),
+            1 => *seq = Seq(seq.0 + FAR),
             _ => *seq = Seq(seq.0 - 1),
         },
         Fact::TimerFired { seq, .. } => *seq = Seq(dice.below(seq.0)),

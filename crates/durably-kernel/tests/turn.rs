@@ -165,6 +165,15 @@ fn a_result_of_a_foreign_activity_or_event_changes_nothing() {
 }
 
 #[test]
+fn a_timer_row_waits_as_long_as_the_timer() {
+    let mut scene = Scene::pending(Script::at_start(vec![timer("t")]), None);
+    let decision = scene.admit(&Fact::Begin { version: 1 });
+    let row = put(&decision.tasks[&Place(1)]);
+    assert_eq!((row.kind, row.target.as_str()), (TaskKind::Timer, "t"));
+    assert_eq!((row.delay, row.seq), (Some(Duration::from_secs(60)), scene.run.head));
+}
+
+#[test]
 fn a_timer_fires_once_and_a_cancelled_one_never() {
     let script = Script::on_signal(vec![timer("t"), timer("u")], vec![scene::give_up_timer("u")]);
     let mut scene = Scene::begun(script);

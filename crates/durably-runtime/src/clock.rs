@@ -27,7 +27,8 @@ impl StoreClock {
     pub(crate) fn now(&self, environment: &dyn Environment) -> Timestamp {
         let mut heard = self.0.lock();
         let since = environment.monotonic().saturating_sub(heard.at);
-        heard.last = heard.last.max(heard.store.after(Duration::from_millis(since.as_millis() as u64)));
+        heard.last =
+            heard.last.max(heard.store.after(Duration::from_millis(since.as_millis() as u64)));
         heard.last
     }
 }

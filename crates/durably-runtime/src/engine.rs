@@ -43,8 +43,7 @@ impl Engine {
         settings.check()?;
         let (commits, submissions) = mpsc::channel(COMMITS_QUEUED_MAX);
         let caller = Caller::new(environment.clone(), store.clone());
-        let shared =
-            Arc::new(Shared::new(environment.clone(), store, registry, settings, commits));
+        let shared = Arc::new(Shared::new(environment.clone(), store, registry, settings, commits));
         // Listening begins before anything can change.
         environment.spawn_vital(Box::pin(life::hints(shared.clone())));
         let call = || shared.store.register(life::registration(&shared));

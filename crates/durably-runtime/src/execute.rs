@@ -57,13 +57,14 @@ impl Execution {
         let ended = self.attempt().await;
         self.shared.hands.end_executing();
         let token = &self.in_hand.token;
-        if token.reason() == Some(CancelReason::Stopping) && !matches!(ended, Ended::Result(Ok(_))) {
+        if token.reason() == Some(CancelReason::Stopping) && !matches!(ended, Ended::Result(Ok(_)))
+        {
             // A graceful stop is no failure: the attempt goes back to the queue.
             hand_back(&self.shared, HandBack { claim: self.claim, how: Returned::Stopped });
             return;
         }
         let fact = self.fact(ended);
-        let finished = Finished { claim: self.claim, fact };
+        let finished = Finished { claim: self.claim, fact, run: self.run };
         let run = self.claim.run;
         self.shared.mailboxes.post(&self.shared, run, Message::Outcome(Box::new(finished)));
     }

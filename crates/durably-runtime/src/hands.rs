@@ -83,10 +83,9 @@ impl Hands {
             return false;
         }
         inner.seen_order.push_back(claim);
-        if inner.seen_order.len() > SEEN_MAX {
-            if let Some(oldest) = inner.seen_order.pop_front() {
-                inner.seen.remove(&oldest);
-            }
+        let full = inner.seen_order.len() > SEEN_MAX;
+        if let Some(oldest) = inner.seen_order.pop_front_if(|_| full) {
+            inner.seen.remove(&oldest);
         }
         inner.held.insert(claim, in_hand);
         true

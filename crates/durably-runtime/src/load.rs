@@ -168,8 +168,7 @@ impl Actor {
         let claim = hold.claim;
         if let Some(head) = head_now(self.shared.clone(), self.run).await {
             let delay = PARK_MAX.min(PARK_FIRST * 2u32.pow(hold.parked_times.min(6)));
-            let mut commit =
-                RunCommit::empty(self.shared.commit_id(), self.run, Base::Head(head));
+            let mut commit = RunCommit::empty(self.shared.commit_id(), self.run, Base::Head(head));
             commit.holder = Some(claim);
             let (code, reason) = (code.to_string(), reason.to_owned());
             commit.turn = TurnAfter::Park { delay, code, reason };

@@ -5,7 +5,7 @@
 use crate::shared::Shared;
 use crate::turn::Actor;
 use durably_kernel::{Claim, Fact, RunId};
-use durably_store::ClaimedTask;
+use durably_store::{ClaimedTask, RunView};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub(crate) enum Message {
 pub(crate) struct Finished {
     pub(crate) claim: Claim,
     pub(crate) fact: Fact,
+    /// The run as it was at the claim.
+    pub(crate) run: Box<RunView>,
 }
 
 #[derive(Debug, Default)]

@@ -104,10 +104,7 @@ impl Shared {
     }
 
     pub(crate) fn moment(&self) -> Moment {
-        Moment {
-            now: self.clock.now(self.environment.as_ref()),
-            random: self.environment.random(),
-        }
+        Moment { now: self.clock.now(self.environment.as_ref()), random: self.environment.random() }
     }
 
     pub(crate) fn commit_id(&self) -> CommitId {

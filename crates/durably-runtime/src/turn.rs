@@ -121,7 +121,7 @@ impl Actor {
 
     /// Lives until there is nothing to do.
     pub(crate) async fn live(&mut self) {
-        loop {
+        while !self.shared.ended.is_cancelled() {
             for message in self.shared.mailboxes.take(self.run) {
                 self.hear(message);
             }
@@ -137,10 +137,9 @@ impl Actor {
 
     /// The program goes to the cache.
     pub(crate) fn retire(&mut self) {
-        if let Some(view) = self.view.take() {
-            if !view.run.status.has_ended() && self.begun.is_empty() {
-                self.shared.cache.lock().put(view);
-            }
+        let idle = self.begun.is_empty();
+        if let Some(view) = self.view.take().filter(|view| idle && !view.run.status.has_ended()) {
+            self.shared.cache.lock().put(view);
         }
     }
 
@@ -185,6 +184,10 @@ impl Actor {
         let ClaimedWork::Turn { unread, first, losses } = task.work else {
             unreachable!("a turn's claim is about a turn");
         };
+        if self.hold.is_some() {
+            // Our earlier claim was taken back, and this process was given the row again.
+            self.lose_hold();
+        }
         let fits = self.view.as_ref().is_some_and(|view| view.run.head == task.run.head);
         if !fits {
             self.drop_program();
@@ -323,6 +326,9 @@ impl Actor {
             let reason = format!("{lost} processes died in a row while they held this run");
             return self.park(Code::LOST, &reason).await;
         }
+        if self.hold.is_none() && !self.hosts_the_workflow() {
+            return self.deliver_outcomes().await;
+        }
         if !self.prepare().await {
             return;
         }
@@ -340,6 +346,13 @@ impl Actor {
             return;
         }
         self.commit(offers).await;
+    }
+
+    fn hosts_the_workflow(&self) -> bool {
+        self.outcomes.first().is_none_or(|finished| {
+            let run = &finished.run;
+            self.shared.registry.workflow(&run.workflow_type, run.version).is_some()
+        })
     }
 
     /// Facts in order: losses, the beginning, inbox entries, own outcomes, inline outcomes.
@@ -495,8 +508,8 @@ impl Actor {
     fn run_commit(&self, offers: &Offers) -> RunCommit {
         let view = self.view.as_ref().expect("decided with it");
         let base = Base::Head(offers.base);
-        let mut commit = RunCommit::empty(self.shared.commit_id(), self.run, base)
-            .with(offers.decision.clone());
+        let mut commit =
+            RunCommit::empty(self.shared.commit_id(), self.run, base).with(offers.decision.clone());
         commit.holder = self.hold.as_ref().map(|hold| hold.claim);
         commit.claims = offers.admitted.clone();
         commit.inbox_used = offers.used;
@@ -504,7 +517,8 @@ impl Actor {
         commit.summary = Some(view.run.summary(view.program.waits()));
         commit.end_anyway = self.end_conflicts >= END_CONFLICTS_MAX;
         commit.turn = self.turn_after(&view.run);
-        let longest = view.run.under_way().map(|(_, activity, _)| activity.options.longest_attempt());
+        let longest =
+            view.run.under_way().map(|(_, activity, _)| activity.options.longest_attempt());
         commit.turn_deadline = longest
             .min()
             .map_or(self.shared.settings.turn_deadline, |first| first + DEADLINE_SLACK);
@@ -604,10 +618,10 @@ impl Actor {
             .map(|(id, activity, seq)| (id.clone(), seq, activity.options.longest_attempt()))
             .collect();
         for (id, seq, longest) in steps {
-            if !self.begun.contains_key(&id) {
-                view.program.begin(InlineStep { id: id.clone(), seq });
-                self.begun.insert(id, Begun { seq, started_at, deadline: now + longest });
-            }
+            self.begun.entry(id.clone()).or_insert_with(|| {
+                view.program.begin(InlineStep { id, seq });
+                Begun { seq, started_at, deadline: now + longest }
+            });
         }
     }
 
@@ -702,10 +716,9 @@ impl Actor {
         self.setbacks = 0;
         for (finished, answer) in std::mem::take(&mut self.outcomes).into_iter().zip(answers) {
             match answer {
-                Delivered::Ended(_) => hand_back(
-                    &shared,
-                    HandBack { claim: finished.claim, how: Returned::Confirmed },
-                ),
+                Delivered::Ended(_) => {
+                    hand_back(&shared, HandBack { claim: finished.claim, how: Returned::Confirmed })
+                }
                 Delivered::Entry(_) | Delivered::Unknown | Delivered::Fenced => {
                     shared.hands.let_go(&finished.claim);
                 }
@@ -720,10 +733,7 @@ impl Actor {
         self.steps.clear();
         self.unread.clear();
         for finished in std::mem::take(&mut self.outcomes) {
-            hand_back(
-                &self.shared,
-                HandBack { claim: finished.claim, how: Returned::Confirmed },
-            );
+            hand_back(&self.shared, HandBack { claim: finished.claim, how: Returned::Confirmed });
         }
         if let Some(hold) = self.hold.take() {
             self.shared.hands.let_go(&hold.claim);

@@ -23,6 +23,8 @@ mod world;
 
 mod commit;
 mod fence;
+mod held;
+mod inbox;
 mod start;
 
 pub use fixture::Fixture;

@@ -121,7 +121,12 @@ pub(crate) fn retry(place: Place, id: &str, seq: Seq, delay: Duration) -> TaskPu
 }
 
 /// A time-out that can pass while nothing is claimed; `watched` is the activity's row.
-pub(crate) fn timeout(kind: TimeoutKind, watched: &TaskPut, place: Place, delay: Duration) -> TaskPut {
+pub(crate) fn timeout(
+    kind: TimeoutKind,
+    watched: &TaskPut,
+    place: Place,
+    delay: Duration,
+) -> TaskPut {
     TaskPut {
         kind: TaskKind::Timeout,
         name: kind.name().to_owned(),

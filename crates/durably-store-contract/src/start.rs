@@ -23,7 +23,10 @@ pub(crate) async fn a_start_makes_a_run_and_a_ready_turn(world: &World) {
     let rows = world.tasks(run).await;
     assert_eq!(rows.len(), 1);
     let turn = &rows[0];
-    assert_eq!((turn.place, turn.kind, turn.state), (Place::TURN, TaskKind::Turn, TaskState::Ready));
+    assert_eq!(
+        (turn.place, turn.kind, turn.state),
+        (Place::TURN, TaskKind::Turn, TaskState::Ready)
+    );
     assert_eq!((turn.seq, turn.number, turn.due_at), (Seq(1), 0, None));
     assert_eq!((turn.attempt.clone(), turn.attempts), (None, 0));
 }

@@ -134,13 +134,9 @@ impl EngineBuilder {
         self.settings.check()?;
         let environment = Arc::new(environment()?);
         let store = open(url).await?;
-        let engine = durably_runtime::Engine::start(
-            environment,
-            store,
-            self.registry,
-            self.settings,
-        )
-        .await?;
+        let engine =
+            durably_runtime::Engine::start(environment, store, self.registry, self.settings)
+                .await?;
         let client = Client::new(engine.caller().clone());
         Ok(Engine { engine, client })
     }

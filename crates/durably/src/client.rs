@@ -142,10 +142,7 @@ impl<O> Start<O> {
         self
     }
 
-    fn try_set(
-        mut self,
-        set: impl FnOnce(&mut StartRequest) -> Result<(), ClientError>,
-    ) -> Self {
+    fn try_set(mut self, set: impl FnOnce(&mut StartRequest) -> Result<(), ClientError>) -> Self {
         if let Ok(request) = &mut self.request {
             if let Err(error) = set(request) {
                 self.request = Err(error);

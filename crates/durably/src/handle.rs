@@ -45,11 +45,7 @@ impl<O> Handle<O> {
     }
 
     /// Sends a signal.
-    pub async fn signal<T: Data>(
-        &self,
-        signal: SignalRef<T>,
-        says: &T,
-    ) -> Result<(), ClientError> {
+    pub async fn signal<T: Data>(&self, signal: SignalRef<T>, says: &T) -> Result<(), ClientError> {
         self.client.signal_by_name(self.run, signal.name(), says, None).await
     }
 

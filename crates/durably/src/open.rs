@@ -15,7 +15,8 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         "memory" => Err(wrong("the memory store takes nothing after memory:")),
         #[cfg(feature = "sqlite")]
         "sqlite" => {
-            let store = durably_store_sqlite::SqliteStore::open(url, durably_store::Clock::Database)?;
+            let store =
+                durably_store_sqlite::SqliteStore::open(url, durably_store::Clock::Database)?;
             Ok(Arc::new(store))
         }
         #[cfg(not(feature = "sqlite"))]

@@ -111,8 +111,7 @@ async fn a_failing_activity_is_retried_and_the_trail_shows_every_attempt(store: 
             other => panic!("unexpected {other:?}"),
         })
         .collect();
-    let expected =
-        ["queued", "started", "retrying", "started", "retrying", "started", "completed"];
+    let expected = ["queued", "started", "retrying", "started", "retrying", "started", "completed"];
     assert_eq!(steps, expected);
     assert!(engine.dead_letters(None, 10).await.unwrap().is_empty());
 }
@@ -253,8 +252,7 @@ impl Workflow for Panics {
 }
 
 async fn a_panicking_handler_parks_the_run_and_not_the_process(store: &TestStore) {
-    let engine =
-        adding().workflow::<Panics>().workflow::<Line>().start(&store.url).await.unwrap();
+    let engine = adding().workflow::<Panics>().workflow::<Line>().start(&store.url).await.unwrap();
     let run = engine.start(Panics::REF, &()).await.unwrap();
     until("the run is parked", async || run.status().await.unwrap().parked.is_some()).await;
     let parked = run.status().await.unwrap().parked.unwrap();

@@ -29,9 +29,8 @@ const NOTE: ActivityRef<String, ()> = ActivityRef::new("note");
 const NOTED: WorkflowRef<String, ()> = WorkflowRef::new("noted");
 
 fn echo() -> EngineBuilder {
-    Engine::builder().function(ECHO, async |ctx: Ctx, value| {
-        Ok(ctx.step("echo", async || Ok(value)).await?)
-    })
+    Engine::builder()
+        .function(ECHO, async |ctx: Ctx, value| Ok(ctx.step("echo", async || Ok(value)).await?))
 }
 
 async fn the_same_key_gives_the_same_run(store: &TestStore) {

@@ -23,7 +23,9 @@ async fn order(ctx: Ctx, order: Order) -> Result<String> {
     ctx.sleep(Duration::from_secs(3)).await?;
     let approved = ctx.signal(APPROVAL).timeout(Duration::from_secs(60)).await?;
     let Some(manager) = approved else { return Ok("nobody approved".into()) };
-    ctx.step("ship", async || Ok(format!("{slip}, {receipt}, approved by {manager}"))).await.map_err(Into::into)
+    ctx.step("ship", async || Ok(format!("{slip}, {receipt}, approved by {manager}")))
+        .await
+        .map_err(Into::into)
 }
 
 /// Counts three times with a pause in between, as a state machine.

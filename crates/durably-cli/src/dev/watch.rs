@@ -31,8 +31,7 @@ impl Watcher {
         for run in runs.iter().rev() {
             let seen = self.seen.entry(run.identity.id).or_default();
             while *seen < run.head {
-                let page =
-                    self.client.handle_by_id(run.identity.id).history(*seen, 100).await?;
+                let page = self.client.handle_by_id(run.identity.id).history(*seen, 100).await?;
                 for row in &page.events {
                     let line = describe(&row.event);
                     println!("{}  {:<7} {:>3}  {line}", short(run), run.workflow_type, row.seq);
@@ -64,7 +63,9 @@ fn describe(event: &Event) -> String {
             let message = &error.message;
             format!("{activity_id} failed: {message}; again in {:.1} s", *ms as f64 / 1000.0)
         }
-        Event::ActivityFailed { activity_id, error, .. } => format!("{activity_id} failed: {error}"),
+        Event::ActivityFailed { activity_id, error, .. } => {
+            format!("{activity_id} failed: {error}")
+        }
         Event::ActivityLost { activity_id, attempt, .. } => {
             format!("{activity_id}: attempt {} was lost with its process", attempt.number)
         }

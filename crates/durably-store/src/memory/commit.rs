@@ -162,12 +162,12 @@ impl State {
                     rows.remove(place);
                 }
                 TaskChange::Cancel(place) => {
-                    if let Some(mut row) = rows.remove(place) {
-                        if row.state.after(TaskMove::Cancel).expect("any row").is_some() {
-                            row.go(TaskMove::Cancel);
-                            rows.insert(*place, row);
-                            self.hints.push(Hint::Claims);
-                        }
+                    let stays =
+                        |row: &Row| row.state.after(TaskMove::Cancel).expect("any row").is_some();
+                    if let Some(mut row) = rows.remove(place).filter(stays) {
+                        row.go(TaskMove::Cancel);
+                        rows.insert(*place, row);
+                        self.hints.push(Hint::Claims);
                     }
                 }
             }

@@ -49,10 +49,9 @@ impl State {
     }
 
     pub(super) fn drain(&mut self, who: &WorkerId) {
-        if let Some(worker) = self.workers.get_mut(who) {
-            if worker.row.status == WorkerStatus::Active {
-                worker.row.status = WorkerStatus::Draining;
-            }
+        let worker = self.workers.get_mut(who);
+        if let Some(worker) = worker.filter(|w| w.row.status == WorkerStatus::Active) {
+            worker.row.status = WorkerStatus::Draining;
         }
     }
 

@@ -90,10 +90,9 @@ impl State {
         let mut due = Vec::new();
         for (run, record) in &self.runs {
             for (place, row) in &record.rows {
-                if let (TaskState::Waiting, Some(at)) = (row.state, row.due) {
-                    if at <= now {
-                        due.push((at, *run, *place));
-                    }
+                match (row.state, row.due) {
+                    (TaskState::Waiting, Some(at)) if at <= now => due.push((at, *run, *place)),
+                    _ => {}
                 }
             }
         }

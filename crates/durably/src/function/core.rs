@@ -301,8 +301,7 @@ impl Core {
 
     /// Every open await gets the cancellation, once; what it waited for is given up.
     pub(super) fn cancel_all(&self, reason: &str) {
-        let failure =
-            Failure::new(FailureKind::Cancelled, reason).code(Code::CANCELLED.as_str());
+        let failure = Failure::new(FailureKind::Cancelled, reason).code(Code::CANCELLED.as_str());
         let mut wakers = Vec::new();
         let mut inner = self.inner.lock();
         let open: Vec<OpId> = inner

@@ -82,8 +82,7 @@ impl FunctionProgram {
         self.alarm.rung.store(false, Ordering::SeqCst);
         let waker = Waker::from(self.alarm.clone());
         let mut cx = Context::from_waker(&waker);
-        let polled =
-            std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut cx)));
         let polled = polled.map_err(|panic| Fault::Panicked { message: panic_text(&*panic) })?;
         if polled.is_ready() {
             self.future = None;

@@ -1,0 +1,370 @@
+//! Fair claims: tenants in turn.
+//!
+//! A claim walks the index of ready rows. It finds the highest level (priority, then tasks of
+//! started runs before new ones) that any of the wanted keys has, goes from one tenant's head to
+//! the next, beginning behind the cursor, and takes one task of each in rounds. What it costs
+//! depends on how many tasks it takes and how many tenants it meets, never on how many tasks wait.
+
+use crate::error::Trouble;
+use crate::field::limit;
+use crate::life::worker_status;
+use crate::load::first_event;
+use crate::run::Run;
+use crate::sql;
+use crate::task::{Owner, Task};
+use crate::tx::Tx;
+use durably_kernel::{
+    ActivityId, ActivityOptions, ActivityType, Payload, RunStatus, TaskKind, Tenant,
+};
+use durably_store::{
+    ClaimCall, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork, Want, WorkerStatus,
+};
+use rusqlite::{OptionalExtension, params};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
+
+/// What the index of ready rows begins with.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
+    queue: String,
+    kind: TaskKind,
+    name: String,
+    version: u32,
+}
+
+/// Tasks of one level are shared out before those of the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Level {
+    priority: Reverse<i32>,
+    fresh: bool,
+}
+
+/// A ready row: its order, and the number that SQLite gave it.
+type Head = (i64, i64);
+
+/// The tasks of one tenant and key that were looked at and not taken yet.
+struct Lane {
+    key: usize,
+    heads: VecDeque<Head>,
+    /// The order of the last row fetched.
+    after: i64,
+    /// How many are fetched next; grows, so that few fetches take many tasks and a tenant that
+    /// gives one task costs one row.
+    fetch: usize,
+    exhausted: bool,
+}
+
+/// A tenant in the circle.
+struct Stop {
+    tenant: Tenant,
+    lanes: Vec<Lane>,
+}
+
+/// The tenants of a level, in a circle that begins behind the cursor.
+struct Circle<'k> {
+    keys: Vec<&'k Key>,
+    level: Level,
+    start: Option<Tenant>,
+    /// Whether the walk has come to the tenants up to the cursor.
+    wrapped: bool,
+    /// The next tenant of each key.
+    next: Vec<Option<Tenant>>,
+}
+
+impl Tx<'_> {
+    pub(crate) fn claim(&mut self, call: &ClaimCall) -> Result<Claimed, Trouble> {
+        if worker_status(self.conn, &call.who)? != Some(WorkerStatus::Active) {
+            return Ok(Claimed::Refused);
+        }
+        let mut taken = self.taken_before(call)?;
+        let mut cursor = call.cursor.clone();
+        if taken.is_empty() {
+            for want in &call.wants {
+                self.take(call, want, &mut cursor, &mut taken)?;
+            }
+        }
+        let tasks = taken.into_iter().map(|task| self.claimed_task(task));
+        let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
+        Ok(Claimed::Tasks { tasks, cursor, now: self.now })
+    }
+
+    /// What this call took when it was made before and its answer was lost.
+    fn taken_before(&self, call: &ClaimCall) -> Result<Vec<Task>, Trouble> {
+        let mut statement = self.conn.prepare_cached(sql::TASKS_OF_CALL)?;
+        let bound = params![call.who.as_str(), call.id.0.as_bytes()];
+        let rows = statement.query_map(bound, |row| row.get(0))?;
+        let rows = rows.collect::<Result<Vec<i64>, _>>()?;
+        rows.into_iter().map(|row| self.row(row)).collect()
+    }
+
+    fn row(&self, row: i64) -> Result<Task, Trouble> {
+        Task::load_row(self.conn, row)?
+            .ok_or_else(|| Trouble::Damaged("table durable_tasks: an index names no row".into()))
+    }
+
+    fn take(
+        &mut self,
+        call: &ClaimCall,
+        want: &Want,
+        cursor: &mut Option<Tenant>,
+        taken: &mut Vec<Task>,
+    ) -> Result<(), Trouble> {
+        let keys = keys(call, want);
+        let most = taken.len().saturating_add(want.most);
+        while taken.len() < most {
+            let Some((level, of_level)) = self.top_level(&keys)? else {
+                return Ok(());
+            };
+            let before = taken.len();
+            let mut circle = Circle::new(of_level, level, cursor.clone());
+            self.take_round(call, &mut circle, cursor, taken, most)?;
+            if taken.len() == before {
+                let problem = "table durable_tasks: the index of ready rows is not whole";
+                return Err(Trouble::Damaged(problem.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The highest level that any key has, and the keys that have it.
+    fn top_level<'k>(
+        &self,
+        keys: &'k BTreeSet<Key>,
+    ) -> Result<Option<(Level, Vec<&'k Key>)>, Trouble> {
+        let mut top: Option<(Level, Vec<&Key>)> = None;
+        for key in keys {
+            let Some(level) = self.level(key)? else { continue };
+            match &mut top {
+                Some((best, of_best)) if *best == level => of_best.push(key),
+                Some((best, _)) if *best < level => {}
+                _ => top = Some((level, vec![key])),
+            }
+        }
+        Ok(top)
+    }
+
+    fn level(&self, key: &Key) -> Result<Option<Level>, Trouble> {
+        let mut statement = self.conn.prepare_cached(sql::CLAIM_LEVEL)?;
+        let bound = params![key.queue, key.kind.name(), key.name, key.version];
+        let level = statement.query_row(bound, |row| {
+            Ok(Level { priority: Reverse(row.get(0)?), fresh: row.get(1)? })
+        });
+        Ok(level.optional()?)
+    }
+
+    /// Takes tasks of a level in rounds, until there are enough or the level is empty.
+    fn take_round(
+        &mut self,
+        call: &ClaimCall,
+        circle: &mut Circle<'_>,
+        cursor: &mut Option<Tenant>,
+        taken: &mut Vec<Task>,
+        most: usize,
+    ) -> Result<(), Trouble> {
+        self.begin(circle)?;
+        // The first round meets the tenants; the others go around those that it met.
+        let mut stops = VecDeque::new();
+        let mut first_round = true;
+        while taken.len() < most {
+            let stop = match first_round {
+                true => self.next_stop(circle)?,
+                false => stops.pop_front(),
+            };
+            let Some(mut stop) = stop else {
+                if !first_round {
+                    return Ok(());
+                }
+                first_round = false;
+                continue;
+            };
+            let missing = most - taken.len();
+            if let Some((_, row)) = self.next_head(circle, &mut stop, missing)? {
+                taken.push(self.take_row(call, row)?);
+                *cursor = Some(stop.tenant.clone());
+                stops.push_back(stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for the first tenant of each key.
+    fn begin(&self, circle: &mut Circle<'_>) -> Result<(), Trouble> {
+        let start = circle.start.clone();
+        let next = circle.keys.iter().map(|key| self.tenant(key, circle.level, start.as_ref()));
+        circle.next = next.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// The first tenant of a key that comes after one, or at all.
+    fn tenant(
+        &self,
+        key: &Key,
+        level: Level,
+        after: Option<&Tenant>,
+    ) -> Result<Option<Tenant>, Trouble> {
+        let (priority, fresh) = (level.priority.0, level.fresh);
+        let kind = key.kind.name();
+        let found: Option<String> = match after {
+            None => self
+                .conn
+                .prepare_cached(sql::CLAIM_TENANT_FIRST)?
+                .query_row(
+                    params![key.queue, kind, key.name, key.version, priority, fresh],
+                    |row| row.get(0),
+                )
+                .optional()?,
+            Some(after) => self
+                .conn
+                .prepare_cached(sql::CLAIM_TENANT_AFTER)?
+                .query_row(
+                    params![key.queue, kind, key.name, key.version, priority, fresh, after.as_str()],
+                    |row| row.get(0),
+                )
+                .optional()?,
+        };
+        Ok(found.map(Tenant::from))
+    }
+
+    /// The next tenant of the circle that was not met yet.
+    fn next_stop(&self, circle: &mut Circle<'_>) -> Result<Option<Stop>, Trouble> {
+        let mut tenant = circle.next.iter().flatten().min().cloned();
+        if tenant.is_none() && !circle.wrapped {
+            circle.wrapped = true;
+            let next = circle.keys.iter().map(|key| self.tenant(key, circle.level, None));
+            circle.next = next.collect::<Result<_, _>>()?;
+            tenant = circle.next.iter().flatten().min().cloned();
+        }
+        let Some(tenant) = tenant else { return Ok(None) };
+        // Behind the cursor the circle is closed.
+        if circle.wrapped && circle.start.as_ref().is_some_and(|start| tenant > *start) {
+            return Ok(None);
+        }
+        let mut lanes = Vec::new();
+        for (at, key) in circle.keys.iter().enumerate() {
+            if circle.next[at].as_ref() == Some(&tenant) {
+                circle.next[at] = self.tenant(key, circle.level, Some(&tenant))?;
+                lanes.push(Lane::new(at));
+            }
+        }
+        Ok(Some(Stop { tenant, lanes }))
+    }
+
+    /// The tenant's oldest ready task, whichever key it has.
+    fn next_head(
+        &self,
+        circle: &Circle<'_>,
+        stop: &mut Stop,
+        missing: usize,
+    ) -> Result<Option<Head>, Trouble> {
+        for lane in &mut stop.lanes {
+            if lane.heads.is_empty() && !lane.exhausted {
+                self.fetch(circle, &stop.tenant, lane, missing)?;
+            }
+        }
+        let lanes = stop.lanes.iter_mut();
+        let first = lanes.filter(|lane| !lane.heads.is_empty()).min_by_key(|lane| lane.heads[0]);
+        Ok(first.and_then(|lane| lane.heads.pop_front()))
+    }
+
+    fn fetch(
+        &self,
+        circle: &Circle<'_>,
+        tenant: &Tenant,
+        lane: &mut Lane,
+        missing: usize,
+    ) -> Result<(), Trouble> {
+        let (key, level) = (circle.keys[lane.key], circle.level);
+        let wanted = lane.fetch.min(missing);
+        lane.fetch = lane.fetch.saturating_mul(Lane::GROWTH);
+        let mut statement = self.conn.prepare_cached(sql::CLAIM_HEADS)?;
+        let bound = params![
+            key.queue,
+            key.kind.name(),
+            key.name,
+            key.version,
+            level.priority.0,
+            level.fresh,
+            tenant.as_str(),
+            lane.after,
+            limit(wanted),
+        ];
+        let heads = statement.query_map(bound, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        lane.heads = heads.collect::<Result<_, _>>()?;
+        lane.after = lane.heads.back().map_or(lane.after, |(order, _)| *order);
+        lane.exhausted = lane.heads.len() < wanted;
+        Ok(())
+    }
+
+    fn take_row(&mut self, call: &ClaimCall, row: i64) -> Result<Task, Trouble> {
+        let mut task = self.row(row)?;
+        let (deadline, heartbeat) = match &task.options {
+            Some(options) => (options.longest_attempt(), options.heartbeat),
+            None => (call.turn_deadline, None),
+        };
+        let mut owner = Owner::new(&call.who, self.now, deadline);
+        owner.call = Some(call.id);
+        owner.heartbeat = heartbeat;
+        owner.heartbeat_by = heartbeat.map(|heartbeat| self.now.after(heartbeat));
+        task.take(owner)?;
+        task.save(self.conn)?;
+        Ok(task)
+    }
+
+    /// A claimed row as its worker gets it.
+    pub(crate) fn claimed_task(&self, task: Task) -> Result<ClaimedTask, Trouble> {
+        let run = Run::load(self.conn, task.run)?
+            .ok_or_else(|| task.damaged("there is no such run"))?;
+        let claim = task.claim();
+        let work = match task.kind {
+            TaskKind::Turn => ClaimedWork::Turn {
+                unread: self.unread(&run)?,
+                first: match run.status {
+                    RunStatus::Pending => first_event(self.conn, task.run)?.map(Box::new),
+                    _ => None,
+                },
+                losses: task.losses,
+            },
+            _ => ClaimedWork::Activity(Box::new(activity(task)?)),
+        };
+        Ok(ClaimedTask { claim, run: Box::new(run.into_view()), work })
+    }
+}
+
+impl Lane {
+    const GROWTH: usize = 4;
+
+    fn new(key: usize) -> Lane {
+        Lane { key, heads: VecDeque::new(), after: -1, fetch: 1, exhausted: false }
+    }
+}
+
+impl<'k> Circle<'k> {
+    fn new(keys: Vec<&'k Key>, level: Level, start: Option<Tenant>) -> Circle<'k> {
+        Circle { keys, level, wrapped: start.is_none(), start, next: Vec::new() }
+    }
+}
+
+/// Where the tasks that are wanted may stand in the index.
+fn keys(call: &ClaimCall, want: &Want) -> BTreeSet<Key> {
+    let mut keys = BTreeSet::new();
+    for queue in &call.queues {
+        for (kind, name, version) in want.any.iter().flat_map(|can| can.keys()) {
+            let (queue, name) = (queue.to_string(), name.to_owned());
+            keys.insert(Key { queue, kind, name, version });
+        }
+    }
+    keys
+}
+
+fn activity(task: Task) -> Result<ClaimedActivity, Trouble> {
+    let attempt = task.attempt_now().ok_or_else(|| task.damaged("claimed without an owner"))?;
+    Ok(ClaimedActivity {
+        id: ActivityId::from(task.target),
+        activity_type: ActivityType::from(task.name),
+        input: task.input.unwrap_or_else(Payload::null),
+        options: task.options.unwrap_or_else(|| Box::new(ActivityOptions::default())),
+        attempt,
+        losses: task.losses,
+        details: task.details,
+    })
+}

@@ -1,0 +1,438 @@
+//! Changes of runs: checked first, then written whole. A commit that loses has written nothing, so
+//! the others of its batch go on in the same transaction.
+
+use crate::error::Trouble;
+use crate::field::{json, stored};
+use crate::run::{Namesake, Run};
+use crate::sql;
+use crate::task::{Fence, Owner, Task, claim_stands};
+use crate::tx::Tx;
+use durably_kernel::{
+    ActivityId, Claim, Code, CommitId, DeadLetter, DeadLetterKind, Event, Fact, Failure,
+    FailureKind, LossCause, Payload, Place, RunId, Seq, TaskChange, TaskKind, TaskMove, TaskPut,
+    TaskState, WorkerId,
+};
+use durably_store::{
+    Base, CommitAnswer, Committed, Hint, InboxEntry, NewRun, Parked, RunCommit, TurnAfter,
+};
+use rusqlite::{OptionalExtension, params};
+
+/// What a check came to.
+enum Checked {
+    Refused(CommitAnswer),
+    /// The run as it was, or as it begins.
+    Fits(Box<Run>),
+}
+
+impl Tx<'_> {
+    pub(crate) fn commit(
+        &mut self,
+        who: Option<&WorkerId>,
+        commit: RunCommit,
+    ) -> Result<CommitAnswer, Trouble> {
+        let checked = match &commit.base {
+            Base::New(new) => self.check_start(new)?,
+            Base::Head(head) => self.check_change(who, &commit, *head)?,
+        };
+        match checked {
+            Checked::Refused(answer) => Ok(answer),
+            Checked::Fits(run) => {
+                let committed = self.apply(who, commit, *run)?;
+                Ok(CommitAnswer::Committed(Box::new(committed)))
+            }
+        }
+    }
+
+    pub(crate) fn look_up(&self, run: RunId, commit: CommitId) -> Result<bool, Trouble> {
+        let mut statement = self.conn.prepare_cached(sql::HISTORY_LOOK_UP)?;
+        let bound = params![run.0.as_bytes(), commit.0.as_bytes()];
+        let found: Option<i64> = statement.query_row(bound, |row| row.get(0)).optional()?;
+        Ok(found.is_some())
+    }
+
+    fn check_start(&self, new: &NewRun) -> Result<Checked, Trouble> {
+        let same_id = Run::load(self.conn, new.identity.id)?.map(|run| Namesake {
+            run: run.id(),
+            workflow_type: run.workflow_type.to_string(),
+            input_hash: run.input_hash,
+        });
+        let found = match (same_id, &new.check.key) {
+            (Some(found), _) => Some(found),
+            (None, Some(key)) => Namesake::by_key(self.conn, &new.identity.tenant, key)?,
+            (None, None) => None,
+        };
+        Ok(match found {
+            None => Checked::Fits(Box::new(Run::new(new, self.now))),
+            Some(found) => Checked::Refused(CommitAnswer::Exists {
+                run: found.run,
+                same: found.workflow_type == new.workflow_type.as_str()
+                    && found.input_hash == new.check.input_hash,
+            }),
+        })
+    }
+
+    fn check_change(
+        &self,
+        who: Option<&WorkerId>,
+        commit: &RunCommit,
+        head: Seq,
+    ) -> Result<Checked, Trouble> {
+        let Some(run) = Run::load(self.conn, commit.run)? else {
+            return Ok(Checked::Refused(CommitAnswer::Unknown));
+        };
+        let mut gone = Vec::new();
+        for claim in commit.claims.iter().chain(&commit.holder) {
+            if !claim_stands(self.conn, commit.run, claim, who)? {
+                gone.push(*claim);
+            }
+        }
+        if !gone.is_empty() {
+            return Ok(Checked::Refused(CommitAnswer::Fenced(gone)));
+        }
+        if commit.holder.is_none() && !commit.operator {
+            let turn = Fence::load(self.conn, commit.run, Place::TURN)?;
+            if turn.is_some_and(|turn| turn.state == TaskState::Claimed) {
+                return Ok(Checked::Refused(CommitAnswer::Held));
+            }
+        }
+        if run.head != head || run.status.has_ended() {
+            return Ok(Checked::Refused(CommitAnswer::Conflict));
+        }
+        let used = commit.inbox_used.max(run.inbox_used);
+        if ends(commit) && run.inbox_last > used && !commit.end_anyway {
+            return Ok(Checked::Refused(CommitAnswer::EndConflict));
+        }
+        Ok(Checked::Fits(Box::new(run)))
+    }
+
+    fn apply(
+        &mut self,
+        who: Option<&WorkerId>,
+        commit: RunCommit,
+        before: Run,
+    ) -> Result<Committed, Trouble> {
+        let mut run = before.clone();
+        self.write_history(&commit, &mut run)?;
+        self.write_summary(&commit, &mut run);
+        self.write_rows(&commit, &run)?;
+        self.write_dead_letters(&commit, &mut run)?;
+        let turn = match ends(&commit) {
+            true => {
+                self.end_rows(commit.run)?;
+                None
+            }
+            false => self.settle_turn(who, &commit, &mut run)?,
+        };
+        match &commit.base {
+            Base::New(_) => run.insert(self.conn, commit.trace.as_deref())?,
+            Base::Head(_) => run.save(self.conn, &before)?,
+        }
+        let delivers = !commit.deliveries.is_empty();
+        for delivery in commit.deliveries {
+            // A delivery to a run that has ended is dropped.
+            self.deliver(delivery)?;
+        }
+        self.hint(Hint::Changed(commit.run));
+        if delivers && turn.is_some() {
+            // It may have delivered to itself.
+            run = Run::load(self.conn, commit.run)?.unwrap_or(run);
+        }
+        Ok(Committed {
+            head: run.head,
+            unread: if turn.is_some() { self.unread(&run)? } else { Vec::new() },
+            turn,
+            now: self.now,
+            waiting_priority: None,
+            other_tenant_waits: false,
+        })
+    }
+
+    fn write_history(&self, commit: &RunCommit, run: &mut Run) -> Result<(), Trouble> {
+        if commit.events.is_empty() {
+            return Ok(());
+        }
+        let count = commit.events.len() as u64;
+        self.conn.prepare_cached(sql::HISTORY_INSERT)?.execute(params![
+            commit.run.0.as_bytes(),
+            stored(run.head.next().0),
+            stored(count),
+            commit.id.0.as_bytes(),
+            self.now.0,
+            commit.trace,
+            Event::list_to_json(&commit.events),
+        ])?;
+        run.head = Seq(run.head.0 + count);
+        Ok(())
+    }
+
+    fn write_summary(&self, commit: &RunCommit, run: &mut Run) {
+        run.inbox_used = run.inbox_used.max(commit.inbox_used);
+        let Some(summary) = &commit.summary else {
+            return;
+        };
+        run.status = summary.status;
+        run.version = summary.version.or(run.version);
+        run.waits = summary.waits.clone();
+        run.retries = summary.retries;
+        run.last_error = summary.last_error.clone();
+        if !matches!(commit.turn, TurnAfter::Park { .. }) {
+            run.parked = None;
+        }
+        if summary.version.is_some() {
+            run.started_at.get_or_insert(self.now);
+        }
+        if summary.status.has_ended() {
+            run.ended_at.get_or_insert(self.now);
+        }
+    }
+
+    fn write_rows(&mut self, commit: &RunCommit, run: &Run) -> Result<(), Trouble> {
+        for claim in &commit.claims {
+            if !matches!(commit.tasks.get(&claim.place), Some(TaskChange::Put(_))) {
+                Task::delete(self.conn, commit.run, claim.place)?;
+            }
+        }
+        for change in commit.tasks.values() {
+            match change {
+                TaskChange::Put(put) => self.put(commit, run, put)?,
+                TaskChange::Delete(place) => Task::delete(self.conn, commit.run, *place)?,
+                TaskChange::Cancel(place) => self.cancel(commit.run, *place)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts a row, or writes over the one at its place.
+    fn put(&mut self, commit: &RunCommit, run: &Run, put: &TaskPut) -> Result<(), Trouble> {
+        let claimable = matches!(put.kind, TaskKind::Turn | TaskKind::Activity);
+        let at_once = put.delay.is_none_or(|delay| delay.is_zero());
+        let (state, order, due) = if claimable && at_once {
+            self.hint(Hint::Ready);
+            (TaskState::Ready, self.next_order()?, None)
+        } else {
+            self.hint(Hint::Due);
+            let due = self.now.after(put.delay.unwrap_or_default());
+            (TaskState::Waiting, 0, Some(due.0))
+        };
+        let options = put.options.as_deref().map(json).transpose()?;
+        self.conn.prepare_cached(sql::TASK_PUT)?.execute(params![
+            commit.run.0.as_bytes(),
+            put.place.0,
+            put.kind.name(),
+            put.name,
+            put.target,
+            put.watched.map(|place| place.0),
+            put.queue.as_str(),
+            run.identity.tenant.as_str(),
+            put.priority,
+            stored(put.seq.0),
+            state.name(),
+            stored(order),
+            due,
+            put.attempt,
+            put.deaths,
+            put.input.as_ref().map(Payload::text),
+            options,
+            put.details.as_ref().map(Payload::text),
+            commit.trace,
+        ])?;
+        Ok(())
+    }
+
+    fn cancel(&mut self, run: RunId, place: Place) -> Result<(), Trouble> {
+        let bound = params![run.0.as_bytes(), place.0];
+        let in_hands = self.conn.prepare_cached(sql::TASK_CANCEL)?.execute(bound)?;
+        match in_hands {
+            0 => Task::delete(self.conn, run, place),
+            _ => {
+                self.hint(Hint::Claims);
+                Ok(())
+            }
+        }
+    }
+
+    fn write_dead_letters(&mut self, commit: &RunCommit, run: &mut Run) -> Result<(), Trouble> {
+        let forced = match ends(commit) && commit.end_anyway {
+            true => run.inbox_used + 1..=run.inbox_last,
+            false => 1..=0,
+        };
+        let mut letters = commit.dead_letters.clone();
+        for number in commit.unread.iter().copied().chain(forced) {
+            let entry = self.entry(commit.run, number)?;
+            letters.extend(entry.and_then(unread_letter));
+        }
+        if ends(commit) {
+            run.inbox_used = run.inbox_last;
+        }
+        for letter in letters {
+            self.write_dead_letter(commit.run, &letter)?;
+        }
+        Ok(())
+    }
+
+    fn write_dead_letter(&self, run: RunId, letter: &DeadLetter) -> Result<(), Trouble> {
+        let last_error = letter.errors.last().map(ToString::to_string).unwrap_or_default();
+        self.conn.prepare_cached(sql::LETTER_INSERT)?.execute(params![
+            run.0.as_bytes(),
+            letter.kind.name(),
+            letter.activity_id.as_str(),
+            letter.activity_type,
+            letter.input.text(),
+            letter.attempts,
+            last_error,
+            json(&letter.errors)?,
+            self.now.0,
+        ])?;
+        Ok(())
+    }
+
+    /// Nothing of an ended run can be claimed; what a worker has in its hands is cancelling.
+    fn end_rows(&mut self, run: RunId) -> Result<(), Trouble> {
+        self.conn.prepare_cached(sql::END_DELETE)?.execute(params![run.0.as_bytes()])?;
+        self.conn.prepare_cached(sql::END_CANCEL)?.execute(params![run.0.as_bytes()])?;
+        self.hint(Hint::Claims);
+        Ok(())
+    }
+
+    /// The turn row of an open run after a commit, and the claim of it that the committer has.
+    fn settle_turn(
+        &mut self,
+        who: Option<&WorkerId>,
+        commit: &RunCommit,
+        run: &mut Run,
+    ) -> Result<Option<Claim>, Trouble> {
+        let task = match Task::load(self.conn, commit.run, Place::TURN)? {
+            None => {
+                let Some(task) = self.new_turn(who, commit, run)? else {
+                    return Ok(None);
+                };
+                task.insert_turn(self.conn, commit.trace.as_deref())?;
+                task
+            }
+            Some(task) if commit.holder.is_some() => {
+                let Some(task) = self.settle_held(task, commit, run)? else {
+                    Task::delete(self.conn, commit.run, Place::TURN)?;
+                    return Ok(None);
+                };
+                task
+            }
+            Some(task) => self.settle_other(task, commit, run)?,
+        };
+        let mine =
+            task.state == TaskState::Claimed && who.is_some_and(|who| task.is_owned_by(who));
+        Ok(mine.then(|| task.claim()))
+    }
+
+    /// The committer holds the run. None where it lets go of the row.
+    fn settle_held(
+        &mut self,
+        mut task: Task,
+        commit: &RunCommit,
+        run: &mut Run,
+    ) -> Result<Option<Task>, Trouble> {
+        task.losses.clear();
+        task.deaths = 0;
+        let (version, fresh) = (run.version.unwrap_or(0), run.started_at.is_none());
+        let same_code = task.version == version && task.fresh == fresh;
+        (task.version, task.fresh) = (version, fresh);
+        match &commit.turn {
+            TurnAfter::Release if !run.has_unread() => return Ok(None),
+            TurnAfter::Keep | TurnAfter::Release => {
+                let deadline = self.now.after(commit.turn_deadline);
+                if let Some(owner) = &mut task.owner {
+                    owner.deadline = deadline;
+                }
+                if same_code {
+                    let bound = params![commit.run.0.as_bytes(), deadline.0];
+                    self.conn.prepare_cached(sql::TURN_KEEP)?.execute(bound)?;
+                    return Ok(Some(task));
+                }
+            }
+            TurnAfter::Return | TurnAfter::Want { .. } => self.make_ready(&mut task)?,
+            TurnAfter::Park { delay, code, reason } => {
+                let times = run.parked.as_ref().map_or(0, |parked| parked.times) + 1;
+                let (code, reason) = (code.clone(), reason.clone());
+                run.parked = Some(Parked { code, reason, times, at: self.now });
+                task.go(TaskMove::Park)?;
+                task.owner = None;
+                task.due = Some(self.now.after(*delay));
+                self.hint(Hint::Due);
+            }
+        }
+        task.save(self.conn)?;
+        Ok(Some(task))
+    }
+
+    /// The row is somebody else's or nobody's: it stays as it is, except under an operator.
+    fn settle_other(
+        &mut self,
+        mut task: Task,
+        commit: &RunCommit,
+        run: &Run,
+    ) -> Result<Task, Trouble> {
+        let (version, fresh) = (run.version.unwrap_or(0), run.started_at.is_none());
+        let same_code = task.version == version && task.fresh == fresh;
+        (task.version, task.fresh) = (version, fresh);
+        if commit.operator {
+            if task.state == TaskState::Claimed {
+                task.note_loss(LossCause::Died, self.now);
+                self.hint(Hint::Claims);
+            }
+            self.make_ready(&mut task)?;
+        }
+        if commit.operator || !same_code {
+            task.save(self.conn)?;
+        }
+        Ok(task)
+    }
+
+    fn new_turn(
+        &mut self,
+        who: Option<&WorkerId>,
+        commit: &RunCommit,
+        run: &mut Run,
+    ) -> Result<Option<Task>, Trouble> {
+        let wanted = match &commit.turn {
+            TurnAfter::Release => run.has_unread() || commit.operator,
+            TurnAfter::Park { .. } => run.has_unread(),
+            TurnAfter::Keep | TurnAfter::Return | TurnAfter::Want { .. } => true,
+        };
+        if !wanted {
+            return Ok(None);
+        }
+        let mut task = Tx::new_turn_row(run);
+        match &commit.turn {
+            TurnAfter::Want { delay: Some(delay) } if !delay.is_zero() => {
+                task.due = Some(self.now.after(*delay));
+                self.hint(Hint::Due);
+            }
+            _ => self.make_ready(&mut task)?,
+        }
+        if let (TurnAfter::Keep, Some(who)) = (&commit.turn, who) {
+            task.take(Owner::new(who, self.now, commit.turn_deadline))?;
+        }
+        Ok(Some(task))
+    }
+}
+
+fn ends(commit: &RunCommit) -> bool {
+    commit.summary.as_ref().is_some_and(|summary| summary.status.has_ended())
+}
+
+/// What becomes of an entry that nobody read: an acknowledged signal is kept for people; timers,
+/// time-outs and outcomes of a run that has ended are of no use to anybody.
+fn unread_letter(entry: InboxEntry) -> Option<DeadLetter> {
+    let Fact::Signal(signal) = entry.fact else {
+        return None;
+    };
+    let error =
+        Failure::new(FailureKind::Cancelled, "the run ended before it read this signal");
+    Some(DeadLetter {
+        kind: DeadLetterKind::Unread,
+        activity_id: ActivityId::from(entry.id),
+        activity_type: signal.signal_type,
+        input: signal.payload,
+        attempts: 0,
+        errors: vec![error.code(Code::RUN_ENDED.as_str())],
+    })
+}
