@@ -40,64 +40,12 @@ pub(crate) fn admit(run: &Run, fact: &Fact, moment: Moment) -> Vec<Event> {
             vec![Event::VersionPinned { version: *version, at }]
         }
         Fact::Begin { .. } => vec![],
-        Fact::ActivityCompleted { activity_id, seq, attempt, result, losses } => {
-            let Some(activity) = awaited(run, activity_id, *seq) else {
-                return vec![];
-            };
-            let mut events = lost_before(activity_id, activity, losses);
-            events.push(Event::ActivityCompleted {
-                activity_id: activity_id.clone(),
-                result: result.clone(),
-                attempt: attempt.clone(),
-                at,
-            });
-            events
-        }
-        Fact::ActivityFailed { activity_id, seq, attempt, error, details, losses } => {
-            let Some(activity) = awaited(run, activity_id, *seq) else {
-                return vec![];
-            };
-            let mut events = lost_before(activity_id, activity, losses);
-            let attempt = Some(attempt);
-            let failed = Failed { id: activity_id, activity, attempt, details, at, moment };
-            events.push(failed.with_error(run, error));
-            events
-        }
-        Fact::ActivityTimedOut { activity_id, seq, timeout, attempt, details, losses } => {
-            let Some(activity) = timed(run, activity_id, *seq, *timeout) else {
-                return vec![];
-            };
-            let mut events = lost_before(activity_id, activity, losses);
-            let attempt = attempt.as_ref();
-            let failed = Failed { id: activity_id, activity, attempt, details, at, moment };
-            events.push(failed.by_timeout(run, *timeout));
-            events
-        }
-        Fact::ActivityLost { activity_id, seq, losses } => {
-            let Some(activity) = awaited(run, activity_id, *seq) else {
-                return vec![];
-            };
-            let mut events = lost_before(activity_id, activity, losses);
-            events.push(lost_for_good(activity_id, at));
-            events
-        }
-        Fact::InlineLost { activity_id, seq, loss } => {
-            let Some(activity) = awaited(run, activity_id, *seq) else {
-                return vec![];
-            };
-            let mut events = vec![lost(activity_id, loss)];
-            let deaths = activity.deaths + u32::from(loss.cause == LossCause::Died);
-            if loss.cause == LossCause::Died && deaths >= activity.options.most_deaths() {
-                events.push(lost_for_good(activity_id, at));
-            }
-            events
-        }
-        Fact::RetryDue { activity_id, seq } => match run.activities.get(activity_id) {
-            Some(Activity { phase: Phase::Backoff(_, since), .. }) if since == seq => {
-                vec![Event::ActivityRetryDue { activity_id: activity_id.clone(), at }]
-            }
-            _ => vec![],
-        },
+        Fact::ActivityCompleted { .. }
+        | Fact::ActivityFailed { .. }
+        | Fact::ActivityTimedOut { .. }
+        | Fact::ActivityLost { .. }
+        | Fact::InlineLost { .. }
+        | Fact::RetryDue { .. } => of_activity(run, fact, at, moment).unwrap_or_default(),
         Fact::TimerFired { timer_id, seq } => match run.timers.get(timer_id) {
             Some(timer) if timer.started == *seq => {
                 vec![Event::TimerFired { timer_id: timer_id.clone(), at }]
@@ -112,6 +60,66 @@ pub(crate) fn admit(run: &Run, fact: &Fact, moment: Moment) -> Vec<Event> {
         Fact::ShutdownRequested {} if run.shutting_down => vec![],
         Fact::ShutdownRequested {} => vec![Event::WorkflowShutdownRequested { at }],
         Fact::RunTimedOut {} => vec![Event::WorkflowTimedOut { at }],
+    }
+}
+
+/// As [`admit`], for facts about an activity; none where it does not wait for them.
+fn of_activity(run: &Run, fact: &Fact, at: Timestamp, moment: Moment) -> Option<Vec<Event>> {
+    match fact {
+        Fact::ActivityCompleted { activity_id, seq, attempt, result, losses } => {
+            let activity = awaited(run, activity_id, *seq)?;
+            let mut events = lost_before(activity_id, activity, losses);
+            events.push(Event::ActivityCompleted {
+                activity_id: activity_id.clone(),
+                result: result.clone(),
+                attempt: attempt.clone(),
+                at,
+            });
+            Some(events)
+        }
+        Fact::ActivityFailed { activity_id, seq, attempt, error, details, losses } => {
+            let activity = awaited(run, activity_id, *seq)?;
+            let mut events = lost_before(activity_id, activity, losses);
+            let attempt = Some(attempt);
+            let failed = Failed { id: activity_id, activity, attempt, details, at, moment };
+            events.push(failed.with_error(run, error));
+            Some(events)
+        }
+        Fact::ActivityTimedOut { activity_id, seq, timeout, attempt, details, losses } => {
+            let activity = timed(run, activity_id, *seq, *timeout)?;
+            let mut events = lost_before(activity_id, activity, losses);
+            let attempt = attempt.as_ref();
+            let failed = Failed { id: activity_id, activity, attempt, details, at, moment };
+            events.push(failed.by_timeout(run, *timeout));
+            Some(events)
+        }
+        Fact::ActivityLost { activity_id, seq, losses } => {
+            let activity = awaited(run, activity_id, *seq)?;
+            let mut events = lost_before(activity_id, activity, losses);
+            events.push(lost_for_good(activity_id, at));
+            Some(events)
+        }
+        Fact::InlineLost { activity_id, seq, loss } => {
+            let activity = awaited(run, activity_id, *seq)?;
+            let mut events = vec![lost(activity_id, loss)];
+            let deaths = activity.deaths + u32::from(loss.cause == LossCause::Died);
+            if loss.cause == LossCause::Died && deaths >= activity.options.most_deaths() {
+                events.push(lost_for_good(activity_id, at));
+            }
+            Some(events)
+        }
+        Fact::RetryDue { activity_id, seq } => match run.activities.get(activity_id) {
+            Some(Activity { phase: Phase::Backoff(_, since), .. }) if since == seq => {
+                Some(vec![Event::ActivityRetryDue { activity_id: activity_id.clone(), at }])
+            }
+            _ => None,
+        },
+        Fact::Begin { .. }
+        | Fact::TimerFired { .. }
+        | Fact::Signal(_)
+        | Fact::CancelRequested { .. }
+        | Fact::ShutdownRequested {}
+        | Fact::RunTimedOut {} => None,
     }
 }
 

@@ -282,13 +282,13 @@ fn drive(program_seed: u64, turns: &[u64], timeout: bool) -> (Scene, Vec<Seq>) {
 }
 
 fn ends_the_run(event: &Event) -> bool {
-    match event {
+    matches!(
+        event,
         Event::WorkflowCompleted { .. }
-        | Event::WorkflowFailed { .. }
-        | Event::WorkflowCancelled { .. }
-        | Event::WorkflowTerminated { .. } => true,
-        _ => false,
-    }
+            | Event::WorkflowFailed { .. }
+            | Event::WorkflowCancelled { .. }
+            | Event::WorkflowTerminated { .. }
+    )
 }
 
 /// The activity that the event is the final outcome of.

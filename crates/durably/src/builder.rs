@@ -11,6 +11,7 @@ use durably_kernel::check_name;
 use durably_runtime::{
     ActivityContext, ActivityHost, Registry, RuntimeError, Settings, WorkflowHost,
 };
+use durably_store::Store;
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -124,7 +125,23 @@ impl EngineBuilder {
 
     /// Starts the engine on the store that the URL names. All problems of all definitions are
     /// reported together.
-    pub async fn start(mut self, url: &str) -> Result<Engine, ClientError> {
+    pub async fn start(self, url: &str) -> Result<Engine, ClientError> {
+        let builder = self.checked()?;
+        let store = open(url).await?;
+        builder.start_on(store).await
+    }
+
+    /// Starts the engine on a store that is open already, for programs and tests that share one.
+    #[doc(hidden)]
+    pub async fn start_on(self, store: Arc<dyn Store>) -> Result<Engine, ClientError> {
+        let EngineBuilder { registry, settings, .. } = self.checked()?;
+        let environment = Arc::new(environment()?);
+        let engine = durably_runtime::Engine::start(environment, store, registry, settings).await?;
+        let client = Client::new(engine.caller().clone());
+        Ok(Engine { engine, client })
+    }
+
+    fn checked(mut self) -> Result<EngineBuilder, ClientError> {
         if !self.problems.is_empty() {
             return Err(RuntimeError::Definitions { problems: self.problems }.into());
         }
@@ -132,13 +149,7 @@ impl EngineBuilder {
             self.settings.queues = self.queues.iter().map(|queue| queue.as_str().into()).collect();
         }
         self.settings.check()?;
-        let environment = Arc::new(environment()?);
-        let store = open(url).await?;
-        let engine =
-            durably_runtime::Engine::start(environment, store, self.registry, self.settings)
-                .await?;
-        let client = Client::new(engine.caller().clone());
-        Ok(Engine { engine, client })
+        Ok(self)
     }
 }
 

@@ -240,9 +240,29 @@ impl<O> RunCall<O> {
         self.with(|start| start.tenant(tenant))
     }
 
+    /// Where its tasks wait.
+    pub fn queue(self, queue: &str) -> Self {
+        self.with(|start| start.queue(queue))
+    }
+
     /// Higher first.
     pub fn priority(self, priority: i32) -> Self {
         self.with(|start| start.priority(priority))
+    }
+
+    /// The run's id, chosen by you.
+    pub fn id(self, id: RunId) -> Self {
+        self.with(|start| start.id(id))
+    }
+
+    /// Not before this long from now.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.with(|start| start.delay(delay))
+    }
+
+    /// Fails the run if it has not ended after this long.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|start| start.timeout(timeout))
     }
 
     /// The same key of a tenant gives the same run.

@@ -18,9 +18,12 @@ use rows::Rows;
 use std::rc::Rc;
 use std::time::Duration;
 
+/// What workflow code answers to an event.
+type Answer = dyn Fn(Heard<'_>, &Event) -> Vec<Action>;
+
 /// Workflow code without a state of its own, so that a fresh program is a clone.
 #[derive(Clone)]
-pub(crate) struct Script(Rc<dyn Fn(Heard<'_>, &Event) -> Vec<Action>>);
+pub(crate) struct Script(Rc<Answer>);
 
 impl Script {
     /// Code that answers every event by a function of it.

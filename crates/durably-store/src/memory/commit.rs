@@ -64,7 +64,7 @@ impl State {
         };
         let stands = |claim: &Claim| {
             let row = record.rows.get(&claim.place);
-            row.zip(who).is_some_and(|(row, who)| row.stands(claim, who))
+            row.zip(who).is_some_and(|(row, who)| row.stands(commit.run, claim, who))
         };
         let claims = commit.claims.iter().chain(&commit.holder);
         let gone: Vec<Claim> = claims.filter(|claim| !stands(claim)).copied().collect();

@@ -20,7 +20,7 @@ impl State {
         }
         if let Some(held) = &delivery.claim {
             let row = record.rows.get(&held.claim.place);
-            if !row.is_some_and(|row| row.stands(&held.claim, &held.who)) {
+            if !row.is_some_and(|row| row.stands(delivery.run, &held.claim, &held.who)) {
                 return Delivered::Fenced;
             }
             record.rows.remove(&held.claim.place);

@@ -144,7 +144,7 @@ impl State {
             let Some(row) = record.rows.get_mut(&claim.place) else {
                 continue;
             };
-            if !row.stands(claim, &beat.who) {
+            if !row.stands(claim.run, claim, &beat.who) {
                 continue;
             }
             if heartbeat.details.is_some() {

@@ -13,7 +13,7 @@ impl State {
         let page = page(record, call.after, call.events_max);
         let stands = |claim: &&durably_kernel::Claim| {
             let row = record.rows.get(&claim.place);
-            row.zip(call.who.as_ref()).is_some_and(|(row, who)| row.stands(claim, who))
+            row.zip(call.who.as_ref()).is_some_and(|(row, who)| row.stands(call.run, claim, who))
         };
         Some(Loaded {
             view: record.view(),

@@ -86,11 +86,8 @@ impl Row {
     }
 
     /// Whether this very claim of this very process stands.
-    pub(super) fn stands(&self, claim: &Claim, who: &WorkerId) -> bool {
-        self.state == TaskState::Claimed
-            && self.is_owned_by(who)
-            && self.seq == claim.seq
-            && self.number == claim.number
+    pub(super) fn stands(&self, run: RunId, claim: &Claim, who: &WorkerId) -> bool {
+        self.state == TaskState::Claimed && self.is_owned_by(who) && self.claim(run) == *claim
     }
 
     /// Moves it; a move that is not in the kernel's table is a defect of ours.
