@@ -111,7 +111,7 @@ async fn live(shared: Arc<Shared>, run: RunId, arrived: Arc<Notify>) {
             actor.drop_all();
         }
         actor.retire();
-        if shared.mailboxes.close(run) {
+        if shared.mailboxes.close(run) || shared.ended.is_cancelled() {
             return;
         }
     }

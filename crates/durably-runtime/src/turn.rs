@@ -157,7 +157,12 @@ impl Actor {
     fn hear(&mut self, message: Message) {
         match message {
             Message::Turn(task) => self.hear_turn(*task),
-            Message::Outcome(finished) => self.outcomes.push(*finished),
+            Message::Outcome(finished) => {
+                self.outcomes.push(*finished);
+                // Only who holds the run knows that nobody has changed it since it looked: the
+                // event that scheduled this very activity may be somebody else's.
+                self.at_head = self.hold.is_some();
+            }
             Message::Unread => self.look_for_unread = self.hold.is_some(),
             Message::HoldLost(claim) => {
                 if self.hold.as_ref().is_some_and(|hold| hold.claim == claim) {
@@ -321,8 +326,10 @@ impl Actor {
 
     /// One turn: load if needed, offer the facts, commit, act on the answer.
     async fn turn(&mut self) {
-        let lost = self.hold.as_ref().map_or(0, |hold| hold.losses.len());
-        if lost >= HOLDERS_LOST_MAX {
+        let (lost, parked) =
+            self.hold.as_ref().map_or((0, 0), |hold| (hold.losses.len(), hold.parked_times));
+        // Losses stay on a parked run's row, so that the next holder can record them.
+        if lost >= HOLDERS_LOST_MAX * (parked as usize + 1) {
             let reason = format!("{lost} processes died in a row while they held this run");
             return self.park(Code::LOST, &reason).await;
         }
@@ -540,13 +547,13 @@ impl Actor {
     fn committed(&mut self, committed: Committed, offers: &Offers) {
         self.shared.clock.hear(self.shared.environment.as_ref(), committed.now);
         (self.end_conflicts, self.setbacks) = (0, 0);
-        self.at_head = true;
         self.settle_claims(&offers.admitted);
         self.steps.clear();
         self.dropped.clear();
         self.unread = committed.unread;
         self.look_for_unread = false;
         self.settle_hold(committed.turn);
+        self.at_head = self.hold.is_some();
         if offers.ended {
             self.begun.clear();
             self.view = None;

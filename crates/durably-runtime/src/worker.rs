@@ -158,9 +158,13 @@ pub(crate) fn hand_back(shared: &Arc<Shared>, back: HandBack) {
     let shared = shared.clone();
     shared.environment.clone().spawn(Box::pin(async move {
         let call = || shared.store.hand_back(shared.who(), vec![back]);
-        if let Err(error) = persist(shared.environment.as_ref(), FOR_EVER, call).await {
-            // The claim is not named by beats any more: it goes back after three of them.
-            tracing::warn!(%error, "a claim could not be handed back");
+        while let Err(error) = persist(shared.environment.as_ref(), FOR_EVER, call).await {
+            tracing::warn!(%error, "a claim could not be handed back, trying again");
+            // Repeatable: a claim that went back does not stand any more.
+            shared.environment.sleep(shared.settings.poll_ceiling).await;
+            if shared.ended.is_cancelled() {
+                break;
+            }
         }
         shared.hands.let_go(&back.claim);
     }));

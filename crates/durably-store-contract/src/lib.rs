@@ -21,11 +21,29 @@ mod sample;
 mod snapshot;
 mod world;
 
+mod ask;
+mod cancel;
+mod claim;
 mod commit;
+mod concurrency;
+mod dead_letter;
 mod fence;
+mod find;
+mod hand_back;
+mod heartbeat;
 mod held;
 mod inbox;
+mod key;
+mod lease;
+mod load;
+mod look_up;
+mod park;
+mod payload;
+mod priority;
 mod start;
+mod tenant;
+mod timeout;
+mod timer;
 
 pub use fixture::Fixture;
 #[doc(hidden)]

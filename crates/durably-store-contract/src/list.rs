@@ -91,6 +91,235 @@ macro_rules! each_case {
                 every_kind_of_fact_comes_back_as_it_was
                 a_commit_sees_what_was_delivered_meanwhile
             }
+            claim {
+                an_activity_comes_with_all_that_is_needed
+                a_turn_comes_with_its_unread_inbox
+                a_task_is_claimed_once
+                only_ready_tasks_are_claimed
+                a_repeat_of_a_call_gives_the_same_tasks
+                a_repeat_leaves_out_what_is_used_up
+                a_call_id_is_of_one_process
+                a_process_that_is_not_active_is_refused
+                only_tasks_of_its_queues_are_claimed
+                a_run_of_a_queue_waits_in_that_queue
+                only_types_that_it_hosts_are_claimed
+                a_run_without_a_version_is_claimed_by_any_host_of_its_type
+                a_pinned_run_is_claimed_by_its_version_alone
+                a_version_asked_for_is_claimed_by_it_alone
+                each_want_has_a_bound_of_its_own
+                a_task_fits_one_want_only
+                the_attempt_counts_starts
+                tasks_of_an_ended_run_are_not_claimed
+                a_claim_says_the_stores_time
+            }
+            tenant {
+                tenants_take_turns
+                the_next_claim_goes_on_after_the_cursor
+                a_cursor_need_not_be_a_tenant
+                one_task_behind_thousands_is_claimed_within_one_round
+                shares_are_equal_at_any_depth
+                having_been_idle_is_no_credit
+                a_tenant_with_more_kinds_of_work_has_no_larger_share
+                wants_go_on_where_the_one_before_stopped
+                within_a_tenant_the_oldest_comes_first
+                becoming_ready_decides_the_order_not_the_age
+                tenants_are_told_apart_exactly
+                places_of_one_run_are_tasks_of_its_tenant
+            }
+            priority {
+                higher_priorities_come_first
+                priority_is_above_fairness
+                started_runs_come_before_new_ones
+                started_runs_come_first_whatever_their_tenant
+                priority_is_above_having_started
+                an_activity_may_have_a_priority_of_its_own
+                a_delivered_turn_has_the_priority_of_its_run
+                a_run_is_new_until_its_first_turn_is_committed
+                what_becomes_ready_again_goes_behind
+            }
+            timer {
+                a_timer_fires_once_and_not_before_its_time
+                a_backoff_becomes_an_entry
+                an_activity_in_backoff_becomes_ready
+                a_timer_that_was_deleted_never_fires
+                the_same_timer_id_fires_again_when_it_was_started_again
+                a_timer_of_a_held_run_leaves_it_held
+                a_timer_does_not_make_a_waiting_turn_ready
+                a_sweep_is_bounded_and_says_that_more_is_due
+                a_sweep_says_when_the_next_thing_is_due
+                a_run_times_out_once
+                schedule_to_start_passes_where_nobody_began
+                schedule_to_start_is_met_by_a_claim
+                schedule_to_start_is_met_by_an_attempt_that_was_lost
+                schedule_to_start_passes_where_nothing_was_begun
+                schedule_to_close_takes_the_row_whatever_its_state
+                schedule_to_close_ends_the_claim
+                schedule_to_close_passes_also_while_an_outcome_waits
+                both_time_outs_of_an_activity_may_be_due_at_once
+                a_clock_that_stands_still_delivers_nothing_twice
+                very_long_delays_are_kept
+            }
+            lease {
+                claims_of_a_silent_process_return_with_the_loss_noted
+                a_beat_keeps_a_process_alive
+                living_processes_lose_nothing_by_anothers_death
+                nobody_is_declared_dead_where_the_sweeper_may_not
+                a_sweeper_does_not_declare_itself_dead
+                the_bound_on_silence_is_the_sweepers
+                a_process_declared_dead_stays_dead
+                a_draining_process_can_die_as_well
+                a_process_that_left_is_not_declared_dead
+                claims_of_an_unknown_process_return_in_every_sweep
+                the_third_death_becomes_an_entry_with_all_losses
+                an_activity_may_have_its_own_bound_on_deaths
+                deaths_recorded_before_count
+                graceful_stops_are_free
+                losses_are_gone_once_a_commit_recorded_them
+                a_lost_turn_is_ready_again_with_the_loss_noted
+                a_turn_is_never_lost_for_good
+                a_turn_is_lost_after_its_deadline_though_its_process_lives
+                a_holders_commit_renews_the_turns_deadline
+                cancelling_rows_of_a_dead_process_go
+                returns_are_bounded_and_go_on
+                an_unstarted_hand_back_before_a_death_counts_nothing
+            }
+            timeout {
+                an_attempt_that_takes_too_long_becomes_an_entry
+                an_attempt_may_take_ten_minutes_by_default
+                neither_beats_nor_heartbeats_prolong_an_attempt
+                a_silent_attempt_times_out_with_its_last_details
+                the_first_heartbeat_is_due_from_the_claim_on
+                without_heartbeats_silence_is_no_time_out
+                once_used_the_heartbeat_is_due_every_thirty_seconds
+                the_next_attempt_begins_without_the_heartbeat_of_the_last
+                every_attempt_that_times_out_has_an_entry_of_its_own
+                a_time_out_carries_the_losses_before_it
+                a_dead_process_and_a_time_out_at_once_count_once
+                a_cancelling_task_goes_when_its_time_is_over
+                time_outs_are_bounded_and_go_on
+            }
+            heartbeat {
+                a_beat_is_in_the_registry
+                a_beat_of_one_that_is_gone_is_refused
+                a_draining_process_goes_on_beating
+                a_beat_says_which_claims_are_lost_or_cancelled
+                a_claim_whose_answer_was_lost_is_told_in_full
+                a_claim_that_three_beats_did_not_name_goes_back_uncounted
+                a_turn_that_three_beats_did_not_name_goes_back
+                a_claim_that_is_named_again_is_not_given_back
+                a_cancelling_claim_that_is_not_named_stays
+                a_beat_tells_which_held_runs_have_unread_entries
+                details_are_what_was_said_last
+                details_survive_a_loss
+                details_survive_a_retry_in_place
+                details_are_not_for_another_activity_at_the_place
+                a_heartbeat_of_a_cancelled_task_is_ignored
+                a_holder_beats_for_its_turn_without_renewing_it
+            }
+            ask {
+                an_answer_names_what_stands_and_what_is_cancelled
+                a_question_is_no_beat
+                nobody_has_nothing
+            }
+            hand_back {
+                what_was_not_begun_counts_for_nothing
+                what_was_stopped_is_an_attempt_but_no_death
+                a_turn_goes_back_without_a_loss
+                a_cancelled_task_goes_when_its_worker_lets_go
+                only_a_cancelled_task_is_confirmed_away
+                claims_of_a_batch_that_do_not_stand_are_ignored
+                a_process_that_leaves_gives_everything_back
+                leaving_twice_or_unknown_is_nothing
+                a_draining_process_keeps_what_it_has_and_claims_no_more
+            }
+            park {
+                a_parked_run_waits_and_says_why
+                a_parked_run_comes_back_after_its_delay
+                times_in_a_row_are_counted
+                a_cancel_makes_a_parked_run_ready_and_a_signal_does_not
+                a_new_process_makes_parked_runs_of_its_types_due
+                a_parked_run_without_a_version_is_due_for_any_host
+                a_new_process_does_not_hurry_delayed_starts
+                a_new_process_leaves_ready_and_claimed_turns_as_they_are
+                who_does_not_hold_the_run_does_not_park_it
+                nobody_holds_a_parked_run
+                an_operator_makes_a_parked_run_ready
+            }
+            dead_letter {
+                a_dead_letter_of_a_commit_is_kept
+                dead_letters_are_listed_newest_first
+                entries_read_after_the_end_become_dead_letters
+                ending_anyway_makes_newer_signals_dead_letters
+                only_signals_become_dead_letters
+                ending_anyway_over_nothing_newer_leaves_none
+                going_on_leaves_newer_signals_in_the_inbox
+                an_operator_that_ends_a_run_keeps_its_signals
+            }
+            cancel {
+                a_task_that_nobody_has_goes_at_once
+                a_claimed_task_becomes_cancelling_and_accepts_no_result
+                cancelling_twice_is_cancelling_once
+                a_deletion_takes_a_task_whatever_its_state
+                the_end_of_a_run_leaves_cancelling_tasks_only
+                a_cancelling_row_that_is_put_anew_is_a_new_task
+            }
+            load {
+                a_run_is_loaded_with_all_that_a_turn_needs
+                an_unknown_run_is_none
+                events_are_loaded_in_pages
+                only_newer_events_are_loaded
+                a_load_hands_out_a_bounded_part_of_the_inbox
+            }
+            look_up {
+                a_commit_is_found_by_its_id
+                a_commit_is_found_in_its_own_run_alone
+                a_commit_that_was_refused_is_not_found
+                a_commit_is_found_after_the_end
+            }
+            find {
+                an_unknown_run_is_none
+                runs_are_listed_newest_first
+                the_order_is_that_of_ids
+                runs_are_listed_in_pages
+                filters_narrow_and_work_together
+                a_run_is_found_by_its_key
+                a_history_is_read_in_pages
+                rows_of_a_run_are_listed_by_place
+                processes_are_listed_newest_first
+            }
+            key {
+                the_same_id_is_the_same_run
+                the_same_key_is_the_same_run
+                another_input_or_workflow_under_a_key_is_told
+                a_key_is_of_one_tenant
+                without_a_key_every_start_is_a_run
+                keys_are_compared_exactly
+                a_key_is_known_after_the_run_has_ended
+                one_key_twice_in_a_batch_is_one_run
+                a_refused_start_takes_no_key
+                a_known_run_may_have_gone_on
+            }
+            payload {
+                json_comes_back_byte_for_byte
+                payloads_may_be_as_large_as_the_limit
+                names_are_kept_and_told_apart
+                names_of_processes_are_kept
+                long_texts_are_kept
+            }
+            concurrency {
+                many_claimers_never_get_the_same_task
+                a_claim_call_made_twice_at_once_gives_the_same_tasks
+                of_many_commits_on_one_head_exactly_one_wins
+                of_many_ends_of_one_claim_exactly_one_wins
+                no_acknowledged_signal_vanishes_at_the_end
+                starts_with_one_key_make_one_run
+                deliveries_are_gapless_and_in_order_per_sender
+                one_id_delivered_by_many_is_one_entry
+                sweeps_at_once_fire_a_timer_once
+                no_delivery_is_missed_by_a_holder_that_lets_go
+                batches_over_the_same_runs_do_not_block_each_other
+                what_one_handle_wrote_the_other_reads
+            }
         }
     };
 }

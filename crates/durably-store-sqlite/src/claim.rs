@@ -19,7 +19,7 @@ use durably_kernel::{
 use durably_store::{
     ClaimCall, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork, Want, WorkerStatus,
 };
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Row, params};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -41,6 +41,12 @@ struct Level {
 
 /// A ready row: its order, and the number that SQLite gave it.
 type Head = (i64, i64);
+
+/// A tenant that has tasks of a key, and the first of them.
+struct Found {
+    tenant: Tenant,
+    head: Head,
+}
 
 /// The tasks of one tenant and key that were looked at and not taken yet.
 struct Lane {
@@ -68,7 +74,22 @@ struct Circle<'k> {
     /// Whether the walk has come to the tenants up to the cursor.
     wrapped: bool,
     /// The next tenant of each key.
-    next: Vec<Option<Tenant>>,
+    next: Vec<Option<Found>>,
+}
+
+/// A claim call while it takes tasks.
+struct Taking<'c> {
+    call: &'c ClaimCall,
+    cursor: Option<Tenant>,
+    taken: Vec<Task>,
+    /// No more than this, for the want that is being served.
+    most: usize,
+}
+
+impl Taking<'_> {
+    fn missing(&self) -> usize {
+        self.most.saturating_sub(self.taken.len())
+    }
 }
 
 impl Tx<'_> {
@@ -76,13 +97,14 @@ impl Tx<'_> {
         if worker_status(self.conn, &call.who)? != Some(WorkerStatus::Active) {
             return Ok(Claimed::Refused);
         }
-        let mut taken = self.taken_before(call)?;
-        let mut cursor = call.cursor.clone();
-        if taken.is_empty() {
-            for want in &call.wants {
-                self.take(call, want, &mut cursor, &mut taken)?;
-            }
+        let (cursor, taken) = (call.cursor.clone(), self.taken_before(call)?);
+        let repeats = !taken.is_empty();
+        let mut taking = Taking { call, cursor, taken, most: 0 };
+        for want in call.wants.iter().filter(|_| !repeats) {
+            taking.most = taking.taken.len().saturating_add(want.most);
+            self.take(want, &mut taking)?;
         }
+        let Taking { taken, cursor, .. } = taking;
         let tasks = taken.into_iter().map(|task| self.claimed_task(task));
         let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
         Ok(Claimed::Tasks { tasks, cursor, now: self.now })
@@ -102,23 +124,16 @@ impl Tx<'_> {
             .ok_or_else(|| Trouble::Damaged("table durable_tasks: an index names no row".into()))
     }
 
-    fn take(
-        &mut self,
-        call: &ClaimCall,
-        want: &Want,
-        cursor: &mut Option<Tenant>,
-        taken: &mut Vec<Task>,
-    ) -> Result<(), Trouble> {
-        let keys = keys(call, want);
-        let most = taken.len().saturating_add(want.most);
-        while taken.len() < most {
+    fn take(&mut self, want: &Want, taking: &mut Taking<'_>) -> Result<(), Trouble> {
+        let keys = keys(taking.call, want);
+        while taking.missing() > 0 {
             let Some((level, of_level)) = self.top_level(&keys)? else {
                 return Ok(());
             };
-            let before = taken.len();
-            let mut circle = Circle::new(of_level, level, cursor.clone());
-            self.take_round(call, &mut circle, cursor, taken, most)?;
-            if taken.len() == before {
+            let before = taking.taken.len();
+            let mut circle = Circle::new(of_level, level, taking.cursor.clone());
+            self.take_level(&mut circle, taking)?;
+            if taking.taken.len() == before {
                 let problem = "table durable_tasks: the index of ready rows is not whole";
                 return Err(Trouble::Damaged(problem.into()));
             }
@@ -153,19 +168,17 @@ impl Tx<'_> {
     }
 
     /// Takes tasks of a level in rounds, until there are enough or the level is empty.
-    fn take_round(
+    fn take_level(
         &mut self,
-        call: &ClaimCall,
         circle: &mut Circle<'_>,
-        cursor: &mut Option<Tenant>,
-        taken: &mut Vec<Task>,
-        most: usize,
+        taking: &mut Taking<'_>,
     ) -> Result<(), Trouble> {
-        self.begin(circle)?;
+        let start = circle.start.clone();
+        self.find_next(circle, start.as_ref())?;
         // The first round meets the tenants; the others go around those that it met.
         let mut stops = VecDeque::new();
         let mut first_round = true;
-        while taken.len() < most {
+        while taking.missing() > 0 {
             let stop = match first_round {
                 true => self.next_stop(circle)?,
                 false => stops.pop_front(),
@@ -177,20 +190,18 @@ impl Tx<'_> {
                 first_round = false;
                 continue;
             };
-            let missing = most - taken.len();
-            if let Some((_, row)) = self.next_head(circle, &mut stop, missing)? {
-                taken.push(self.take_row(call, row)?);
-                *cursor = Some(stop.tenant.clone());
+            if let Some((_, row)) = self.next_head(circle, &mut stop, taking.missing())? {
+                taking.taken.push(self.take_row(taking.call, row)?);
+                taking.cursor = Some(stop.tenant.clone());
                 stops.push_back(stop);
             }
         }
         Ok(())
     }
 
-    /// Looks for the first tenant of each key.
-    fn begin(&self, circle: &mut Circle<'_>) -> Result<(), Trouble> {
-        let start = circle.start.clone();
-        let next = circle.keys.iter().map(|key| self.tenant(key, circle.level, start.as_ref()));
+    /// Looks for the first tenant of each key after one, or at all.
+    fn find_next(&self, circle: &mut Circle<'_>, after: Option<&Tenant>) -> Result<(), Trouble> {
+        let next = circle.keys.iter().map(|key| self.tenant(key, circle.level, after));
         circle.next = next.collect::<Result<_, _>>()?;
         Ok(())
     }
@@ -201,38 +212,40 @@ impl Tx<'_> {
         key: &Key,
         level: Level,
         after: Option<&Tenant>,
-    ) -> Result<Option<Tenant>, Trouble> {
-        let (priority, fresh) = (level.priority.0, level.fresh);
-        let kind = key.kind.name();
-        let found: Option<String> = match after {
-            None => self
-                .conn
-                .prepare_cached(sql::CLAIM_TENANT_FIRST)?
-                .query_row(
-                    params![key.queue, kind, key.name, key.version, priority, fresh],
-                    |row| row.get(0),
-                )
-                .optional()?,
-            Some(after) => self
-                .conn
-                .prepare_cached(sql::CLAIM_TENANT_AFTER)?
-                .query_row(
-                    params![key.queue, kind, key.name, key.version, priority, fresh, after.as_str()],
-                    |row| row.get(0),
-                )
-                .optional()?,
+    ) -> Result<Option<Found>, Trouble> {
+        let (kind, priority) = (key.kind.name(), level.priority.0);
+        let read = |row: &Row<'_>| {
+            let tenant = Tenant::from(row.get::<_, String>(0)?);
+            Ok(Found { tenant, head: (row.get(1)?, row.get(2)?) })
         };
-        Ok(found.map(Tenant::from))
+        let found = match after {
+            None => self.conn.prepare_cached(sql::CLAIM_TENANT_FIRST)?.query_row(
+                params![key.queue, kind, key.name, key.version, priority, level.fresh],
+                read,
+            ),
+            Some(after) => self.conn.prepare_cached(sql::CLAIM_TENANT_AFTER)?.query_row(
+                params![
+                    key.queue,
+                    kind,
+                    key.name,
+                    key.version,
+                    priority,
+                    level.fresh,
+                    after.as_str()
+                ],
+                read,
+            ),
+        };
+        Ok(found.optional()?)
     }
 
     /// The next tenant of the circle that was not met yet.
     fn next_stop(&self, circle: &mut Circle<'_>) -> Result<Option<Stop>, Trouble> {
-        let mut tenant = circle.next.iter().flatten().min().cloned();
+        let mut tenant = circle.first();
         if tenant.is_none() && !circle.wrapped {
             circle.wrapped = true;
-            let next = circle.keys.iter().map(|key| self.tenant(key, circle.level, None));
-            circle.next = next.collect::<Result<_, _>>()?;
-            tenant = circle.next.iter().flatten().min().cloned();
+            self.find_next(circle, None)?;
+            tenant = circle.first();
         }
         let Some(tenant) = tenant else { return Ok(None) };
         // Behind the cursor the circle is closed.
@@ -240,11 +253,12 @@ impl Tx<'_> {
             return Ok(None);
         }
         let mut lanes = Vec::new();
-        for (at, key) in circle.keys.iter().enumerate() {
-            if circle.next[at].as_ref() == Some(&tenant) {
-                circle.next[at] = self.tenant(key, circle.level, Some(&tenant))?;
-                lanes.push(Lane::new(at));
-            }
+        for at in 0..circle.keys.len() {
+            let Some(found) = circle.next[at].take_if(|found| found.tenant == tenant) else {
+                continue;
+            };
+            circle.next[at] = self.tenant(circle.keys[at], circle.level, Some(&tenant))?;
+            lanes.push(Lane::new(at, found.head));
         }
         Ok(Some(Stop { tenant, lanes }))
     }
@@ -312,8 +326,8 @@ impl Tx<'_> {
 
     /// A claimed row as its worker gets it.
     pub(crate) fn claimed_task(&self, task: Task) -> Result<ClaimedTask, Trouble> {
-        let run = Run::load(self.conn, task.run)?
-            .ok_or_else(|| task.damaged("there is no such run"))?;
+        let run =
+            Run::load(self.conn, task.run)?.ok_or_else(|| task.damaged("there is no such run"))?;
         let claim = task.claim();
         let work = match task.kind {
             TaskKind::Turn => ClaimedWork::Turn {
@@ -333,14 +347,20 @@ impl Tx<'_> {
 impl Lane {
     const GROWTH: usize = 4;
 
-    fn new(key: usize) -> Lane {
-        Lane { key, heads: VecDeque::new(), after: -1, fetch: 1, exhausted: false }
+    fn new(key: usize, head: Head) -> Lane {
+        let heads = VecDeque::from([head]);
+        Lane { key, heads, after: head.0, fetch: Lane::GROWTH, exhausted: false }
     }
 }
 
 impl<'k> Circle<'k> {
     fn new(keys: Vec<&'k Key>, level: Level, start: Option<Tenant>) -> Circle<'k> {
         Circle { keys, level, wrapped: start.is_none(), start, next: Vec::new() }
+    }
+
+    /// The next tenant of all keys.
+    fn first(&self) -> Option<Tenant> {
+        self.next.iter().flatten().map(|found| &found.tenant).min().cloned()
     }
 }
 

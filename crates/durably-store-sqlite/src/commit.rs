@@ -5,7 +5,7 @@ use crate::error::Trouble;
 use crate::field::{json, stored};
 use crate::run::{Namesake, Run};
 use crate::sql;
-use crate::task::{Fence, Owner, Task, claim_stands};
+use crate::task::{Owner, Task, claim_stands};
 use crate::tx::Tx;
 use durably_kernel::{
     ActivityId, Claim, Code, CommitId, DeadLetter, DeadLetterKind, Event, Fact, Failure,
@@ -20,8 +20,8 @@ use rusqlite::{OptionalExtension, params};
 /// What a check came to.
 enum Checked {
     Refused(CommitAnswer),
-    /// The run as it was, or as it begins.
-    Fits(Box<Run>),
+    /// The run as it was, or as it begins, and its turn row.
+    Fits(Box<Run>, Option<Box<Task>>),
 }
 
 impl Tx<'_> {
@@ -36,8 +36,8 @@ impl Tx<'_> {
         };
         match checked {
             Checked::Refused(answer) => Ok(answer),
-            Checked::Fits(run) => {
-                let committed = self.apply(who, commit, *run)?;
+            Checked::Fits(run, turn) => {
+                let committed = self.apply(who, commit, *run, turn)?;
                 Ok(CommitAnswer::Committed(Box::new(committed)))
             }
         }
@@ -62,7 +62,7 @@ impl Tx<'_> {
             (None, None) => None,
         };
         Ok(match found {
-            None => Checked::Fits(Box::new(Run::new(new, self.now))),
+            None => Checked::Fits(Box::new(Run::new(new, self.now)), None),
             Some(found) => Checked::Refused(CommitAnswer::Exists {
                 run: found.run,
                 same: found.workflow_type == new.workflow_type.as_str()
@@ -80,20 +80,23 @@ impl Tx<'_> {
         let Some(run) = Run::load(self.conn, commit.run)? else {
             return Ok(Checked::Refused(CommitAnswer::Unknown));
         };
+        let turn = Task::load(self.conn, commit.run, Place::TURN)?;
         let mut gone = Vec::new();
         for claim in commit.claims.iter().chain(&commit.holder) {
-            if !claim_stands(self.conn, commit.run, claim, who)? {
+            let stands = match (claim.place, &turn, who) {
+                (Place::TURN, Some(turn), Some(who)) => turn.stands(claim, who),
+                _ => claim_stands(self.conn, commit.run, claim, who)?,
+            };
+            if !stands {
                 gone.push(*claim);
             }
         }
         if !gone.is_empty() {
             return Ok(Checked::Refused(CommitAnswer::Fenced(gone)));
         }
-        if commit.holder.is_none() && !commit.operator {
-            let turn = Fence::load(self.conn, commit.run, Place::TURN)?;
-            if turn.is_some_and(|turn| turn.state == TaskState::Claimed) {
-                return Ok(Checked::Refused(CommitAnswer::Held));
-            }
+        let held = turn.as_ref().is_some_and(|turn| turn.state == TaskState::Claimed);
+        if held && commit.holder.is_none() && !commit.operator {
+            return Ok(Checked::Refused(CommitAnswer::Held));
         }
         if run.head != head || run.status.has_ended() {
             return Ok(Checked::Refused(CommitAnswer::Conflict));
@@ -102,7 +105,7 @@ impl Tx<'_> {
         if ends(commit) && run.inbox_last > used && !commit.end_anyway {
             return Ok(Checked::Refused(CommitAnswer::EndConflict));
         }
-        Ok(Checked::Fits(Box::new(run)))
+        Ok(Checked::Fits(Box::new(run), turn.map(Box::new)))
     }
 
     fn apply(
@@ -110,6 +113,7 @@ impl Tx<'_> {
         who: Option<&WorkerId>,
         commit: RunCommit,
         before: Run,
+        turn: Option<Box<Task>>,
     ) -> Result<Committed, Trouble> {
         let mut run = before.clone();
         self.write_history(&commit, &mut run)?;
@@ -121,7 +125,10 @@ impl Tx<'_> {
                 self.end_rows(commit.run)?;
                 None
             }
-            false => self.settle_turn(who, &commit, &mut run)?,
+            false => {
+                let row = self.turn_now(&commit, turn)?;
+                self.settle_turn(who, &commit, &mut run, row)?
+            }
         };
         match &commit.base {
             Base::New(_) => run.insert(self.conn, commit.trace.as_deref())?,
@@ -252,10 +259,8 @@ impl Tx<'_> {
     }
 
     fn write_dead_letters(&mut self, commit: &RunCommit, run: &mut Run) -> Result<(), Trouble> {
-        let forced = match ends(commit) && commit.end_anyway {
-            true => run.inbox_used + 1..=run.inbox_last,
-            false => 1..=0,
-        };
+        let newer = run.inbox_used + 1..=run.inbox_last;
+        let forced = newer.filter(|_| ends(commit) && commit.end_anyway);
         let mut letters = commit.dead_letters.clone();
         for number in commit.unread.iter().copied().chain(forced) {
             let entry = self.entry(commit.run, number)?;
@@ -294,14 +299,29 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// The turn row as it was checked, unless the commit itself named it as one of its tasks.
+    fn turn_now(
+        &self,
+        commit: &RunCommit,
+        checked: Option<Box<Task>>,
+    ) -> Result<Option<Task>, Trouble> {
+        let named = commit.claims.iter().any(|claim| claim.place == Place::TURN)
+            || commit.tasks.contains_key(&Place::TURN);
+        match named {
+            true => Task::load(self.conn, commit.run, Place::TURN),
+            false => Ok(checked.map(|task| *task)),
+        }
+    }
+
     /// The turn row of an open run after a commit, and the claim of it that the committer has.
     fn settle_turn(
         &mut self,
         who: Option<&WorkerId>,
         commit: &RunCommit,
         run: &mut Run,
+        row: Option<Task>,
     ) -> Result<Option<Claim>, Trouble> {
-        let task = match Task::load(self.conn, commit.run, Place::TURN)? {
+        let task = match row {
             None => {
                 let Some(task) = self.new_turn(who, commit, run)? else {
                     return Ok(None);
@@ -318,8 +338,7 @@ impl Tx<'_> {
             }
             Some(task) => self.settle_other(task, commit, run)?,
         };
-        let mine =
-            task.state == TaskState::Claimed && who.is_some_and(|who| task.is_owned_by(who));
+        let mine = task.state == TaskState::Claimed && who.is_some_and(|who| task.is_owned_by(who));
         Ok(mine.then(|| task.claim()))
     }
 
@@ -330,8 +349,11 @@ impl Tx<'_> {
         commit: &RunCommit,
         run: &mut Run,
     ) -> Result<Option<Task>, Trouble> {
-        task.losses.clear();
-        task.deaths = 0;
+        // A parked run's losses stay: no event has recorded them.
+        if !matches!(commit.turn, TurnAfter::Park { .. }) {
+            task.losses.clear();
+            task.deaths = 0;
+        }
         let (version, fresh) = (run.version.unwrap_or(0), run.started_at.is_none());
         let same_code = task.version == version && task.fresh == fresh;
         (task.version, task.fresh) = (version, fresh);
@@ -425,8 +447,7 @@ fn unread_letter(entry: InboxEntry) -> Option<DeadLetter> {
     let Fact::Signal(signal) = entry.fact else {
         return None;
     };
-    let error =
-        Failure::new(FailureKind::Cancelled, "the run ended before it read this signal");
+    let error = Failure::new(FailureKind::Cancelled, "the run ended before it read this signal");
     Some(DeadLetter {
         kind: DeadLetterKind::Unread,
         activity_id: ActivityId::from(entry.id),

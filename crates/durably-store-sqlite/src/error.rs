@@ -91,7 +91,8 @@ impl Trouble {
 
 /// Whether somebody else has the lock that was wanted.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
-    codes(error).is_some_and(|(primary, _)| matches!(primary, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED))
+    codes(error)
+        .is_some_and(|(primary, _)| matches!(primary, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED))
 }
 
 /// Whether a value was there but could not be read as what it must be.
@@ -179,7 +180,10 @@ fn read_only(context: Context<'_>, extended: i32, problem: String) -> StoreError
         },
         // Another process recovers the log, or the last one has just closed it.
         ffi::SQLITE_READONLY_RECOVERY => unavailable(operation, problem),
-        _ => open(context, format!("it cannot be written; check the rights of file and folder: {problem}")),
+        _ => open(
+            context,
+            format!("it cannot be written; check the rights of file and folder: {problem}"),
+        ),
     }
 }
 

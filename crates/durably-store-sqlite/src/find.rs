@@ -45,11 +45,7 @@ pub(crate) fn runs(conn: &Connection, query: &RunQuery) -> Result<Vec<RunView>, 
     Ok(runs)
 }
 
-fn read_runs(
-    conn: &Connection,
-    sql: &str,
-    bound: impl Params,
-) -> Result<Vec<RunView>, Trouble> {
+fn read_runs(conn: &Connection, sql: &str, bound: impl Params) -> Result<Vec<RunView>, Trouble> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(bound)?;
     let mut runs = Vec::new();

@@ -1,5 +1,6 @@
 //! Life of processes: registration, beats, hand-backs, the end.
 
+use crate::desk::Writer;
 use crate::error::Trouble;
 use crate::field::{Fields, json, stored_millis};
 use crate::sql;
@@ -10,16 +11,61 @@ use durably_kernel::{
     WorkerId,
 };
 use durably_store::{
-    AskAnswer, Beat, BeatAnswer, Claimable, ClaimedTask, HandBack, Registration, Returned,
-    WorkerStatus,
+    AskAnswer, Beat, BeatAnswer, Claimable, ClaimedTask, Class, HandBack, Registration, Returned,
+    StoreError, WorkerStatus,
 };
 use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A claim that so many beats in a row did not name goes back.
 const UNNAMED_MAX: u32 = 3;
 
+impl Writer {
+    /// The lock comes before the row: a row without a held lock would be proof of a death. Where
+    /// it is not known whether the row was written, the lock stays.
+    pub(crate) fn register(&mut self, new: &Registration) -> Result<Timestamp, StoreError> {
+        let locked = self.locks.take(&new.who, &new.host)?;
+        let registered = self.transact("register", |tx| {
+            let at = tx.register(new, locked)?;
+            Ok((at, tx.alive()?))
+        });
+        match &registered {
+            Ok((_, alive)) => self.note_others(*alive),
+            Err(error) if error.class() == Class::Ambiguous => {}
+            Err(_) => self.locks.release(&new.who),
+        }
+        registered.map(|(at, _)| at)
+    }
+
+    /// The row says that the process stopped before its lock is free.
+    pub(crate) fn leave(&mut self, who: &WorkerId) -> Result<(), StoreError> {
+        self.transact("leave", |tx| tx.leave(who))?;
+        self.locks.release(who);
+        Ok(())
+    }
+
+    pub(crate) fn beat(&mut self, beat: &Beat) -> Result<BeatAnswer, StoreError> {
+        let (answer, alive) = self.transact("beat", |tx| {
+            let answer = tx.beat(beat)?;
+            Ok((answer, tx.alive()?))
+        })?;
+        self.note_others(alive);
+        Ok(answer)
+    }
+
+    fn note_others(&mut self, alive: usize) {
+        self.others = alive > self.locks.count();
+    }
+}
+
 impl Tx<'_> {
+    /// How many processes are registered and live, as far as is known.
+    fn alive(&self) -> Result<usize, Trouble> {
+        let mut statement = self.conn.prepare_cached(sql::WORKERS_COUNT)?;
+        let alive: u32 = statement.query_row([], |row| row.get(0))?;
+        Ok(alive as usize)
+    }
+
     /// `locked` says whether the process has a lock file, which was taken before.
     pub(crate) fn register(
         &mut self,
@@ -160,7 +206,7 @@ impl Tx<'_> {
         beat: &Beat,
         owned: Vec<Owned>,
     ) -> Result<Vec<ClaimedTask>, Trouble> {
-        let named: std::collections::BTreeSet<Claim> = beat.claims.iter().copied().collect();
+        let named: BTreeSet<Claim> = beat.claims.iter().copied().collect();
         let mut reported = Vec::new();
         for Owned { claim, state, unnamed } in owned {
             let missing = state == TaskState::Claimed && !named.contains(&claim);
@@ -173,10 +219,8 @@ impl Tx<'_> {
                 let bound = params![claim.run.0.as_bytes(), claim.place.0, count];
                 self.conn.prepare_cached(sql::TASK_UNNAMED)?.execute(bound)?;
             }
-            if missing {
-                if let Some(task) = Task::load(self.conn, claim.run, claim.place)? {
-                    reported.push(self.claimed_task(task)?);
-                }
+            if missing && let Some(task) = Task::load(self.conn, claim.run, claim.place)? {
+                reported.push(self.claimed_task(task)?);
             }
         }
         Ok(reported)

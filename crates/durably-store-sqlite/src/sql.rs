@@ -3,6 +3,10 @@
 macro_rules! statements {
     ($($name:ident = $file:literal;)*) => {
         $(pub(crate) const $name: &str = include_str!(concat!("../sql/", $file, ".sql"));)*
+
+        /// Every statement, with the name of its file.
+        #[cfg(test)]
+        pub(crate) const ALL: &[(&str, &str)] = &[$(($file, $name)),*];
     };
 }
 
@@ -56,6 +60,7 @@ statements! {
     WORKER_BEAT = "worker_beat";
     WORKER_STALE = "worker_stale";
     WORKERS_ALIVE = "workers_alive";
+    WORKERS_COUNT = "workers_count";
     WORKERS_ALL = "workers_all";
     OWNER_UNREAD = "owner_unread";
     CLAIM_LEVEL = "claim_level";
@@ -67,4 +72,103 @@ statements! {
     SWEEP_DUE = "sweep_due";
     SWEEP_LATE = "sweep_late";
     SWEEP_NEXT = "sweep_next";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::open::open_writer;
+    use durably_kernel::Timestamp;
+    use rusqlite::Connection;
+    use std::time::Duration;
+
+    fn database() -> (tempfile::TempDir, Connection) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.db");
+        let conn = open_writer(&path, Timestamp(0), Duration::ZERO).expect("opens");
+        (folder, conn)
+    }
+
+    /// How SQLite goes about a statement, a line for each step.
+    fn plan(conn: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = conn.prepare(&["explain query plan ", sql].concat()).expect("prepares");
+        for at in 1..=statement.parameter_count() {
+            statement.raw_bind_parameter(at, 0).expect("binds");
+        }
+        let mut rows = statement.raw_query();
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next().expect("a plan") {
+            steps.push(row.get(3).expect("a step of a plan"));
+        }
+        steps
+    }
+
+    #[test]
+    fn every_file_has_a_name_and_fits_the_schema() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql");
+        let files = std::fs::read_dir(folder).expect("the folder of statements");
+        let mut files: Vec<String> = files
+            .map(|file| file.expect("a file").file_name().into_string().expect("a plain name"))
+            .collect();
+        files.sort();
+        let mut named: Vec<String> = ALL.iter().map(|(file, _)| format!("{file}.sql")).collect();
+        named.sort();
+        assert_eq!(files, named);
+        let (_folder, conn) = database();
+        for (file, sql) in ALL {
+            conn.prepare(sql).unwrap_or_else(|error| panic!("{file}: {error}"));
+        }
+    }
+
+    #[test]
+    fn claims_walk_the_index_of_ready_rows_and_sort_nothing() {
+        let (_folder, conn) = database();
+        let keyed = "queue=? AND kind=? AND name=? AND version=?";
+        for (sql, bounds) in [
+            (CLAIM_LEVEL, keyed.to_owned()),
+            (CLAIM_TENANT_FIRST, format!("{keyed} AND priority=? AND fresh=?")),
+            (CLAIM_TENANT_AFTER, format!("{keyed} AND priority=? AND fresh=? AND tenant>?")),
+            (
+                CLAIM_HEADS,
+                format!("{keyed} AND priority=? AND fresh=? AND tenant=? AND ready_order>?"),
+            ),
+        ] {
+            let wanted =
+                format!("SEARCH durable_tasks USING COVERING INDEX durable_tasks_ready ({bounds})");
+            assert_eq!(plan(&conn, sql), [wanted]);
+        }
+    }
+
+    /// Statements that look at every row of a small table, or at every row that some process has in
+    /// its hands. Nothing else goes through a whole table, or sorts what it finds.
+    #[test]
+    fn nothing_goes_through_a_whole_table() {
+        let (_folder, conn) = database();
+        let scans = [
+            ("durable_schema", "schema_load"),
+            ("durable_workers", "workers_alive"),
+            ("durable_workers", "workers_all"),
+            ("durable_workers", "workers_count"),
+            ("r USING", "runs_parked"),
+            ("durable_tasks USING INDEX durable_tasks_owner", "sweep_late"),
+            ("durable_tasks USING INDEX durable_tasks_owner", "sweep_next"),
+            ("durable_tasks USING INDEX durable_tasks_due", "sweep_next"),
+            ("durable_tasks USING COVERING INDEX durable_tasks_due", "sweep_next"),
+            ("durable_tasks USING COVERING INDEX durable_tasks_owner", "sweep_owners"),
+            ("durable_dead_letter_queue", "letters_all"),
+        ];
+        let sorts = ["sweep_late", "tasks_of_call", "runs_by_key"];
+        let inner = ["owners", "(subquery", "CONSTANT ROW"];
+        for (file, sql) in ALL {
+            for step in plan(&conn, sql) {
+                let scan = step.strip_prefix("SCAN ").unwrap_or_default();
+                let known = scan.is_empty()
+                    || inner.iter().any(|name| scan.starts_with(name))
+                    || scans.iter().any(|(what, of)| of == file && scan.starts_with(what));
+                assert!(known, "{file}: {step}");
+                let sorted = step.contains("TEMP B-TREE") && !sorts.contains(file);
+                assert!(!sorted, "{file}: {step}");
+            }
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Housekeeping: who is dead, what is lost, what is due, what took too long.
 
+use crate::desk::Writer;
 use crate::error::Trouble;
 use crate::field::{Fields, limit};
 use crate::sql;
@@ -9,7 +10,7 @@ use durably_kernel::{
     ActivityId, Fact, LossCause, Place, RunId, TaskKind, TaskPut, TaskState, TimeoutKind, TimerId,
     Timestamp, WorkerId,
 };
-use durably_store::{Delivery, Hint, SweepCall, Swept};
+use durably_store::{Delivery, Hint, StoreError, SweepCall, Swept};
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::BTreeSet;
 
@@ -19,6 +20,16 @@ struct Suspect {
     host: String,
     locked: bool,
     beat_at: Timestamp,
+}
+
+impl Writer {
+    pub(crate) fn sweep(&mut self, call: &SweepCall) -> Result<Swept, StoreError> {
+        let (swept, dead) = self.transact("sweep", |tx| tx.sweep(call))?;
+        for who in dead {
+            self.locks.remove(&who);
+        }
+        Ok(swept)
+    }
 }
 
 impl Tx<'_> {
@@ -31,7 +42,10 @@ impl Tx<'_> {
         self.return_lost(call.most, &mut swept)?;
         self.fire_due(call.most, &mut swept)?;
         self.time_out(call.most, &mut swept)?;
-        swept.next_due = self.next_due()?.map(|at| at.since(self.now));
+        // What the bound kept from being returned is due at once.
+        let lost = if self.lost_owners()?.is_empty() { None } else { Some(self.now) };
+        let next = self.next_due()?.into_iter().chain(lost).min();
+        swept.next_due = next.map(|at| at.since(self.now));
         Ok((swept, dead))
     }
 
@@ -86,11 +100,8 @@ impl Tx<'_> {
 
     /// Claims whose owner is missing or gone, whenever it went.
     fn return_lost(&mut self, most: usize, swept: &mut Swept) -> Result<(), Trouble> {
-        let mut statement = self.conn.prepare_cached(sql::SWEEP_OWNERS)?;
-        let owners = statement.query_map([], |row| row.get(0))?;
-        let owners = owners.collect::<Result<Vec<String>, _>>()?;
         let mut lost = BTreeSet::new();
-        for owner in owners {
+        for owner in self.lost_owners()? {
             let mut statement = self.conn.prepare_cached(sql::SWEEP_LOST)?;
             let mut rows = statement.query(params![owner, limit(most)])?;
             while let Some(row) = rows.next()? {
@@ -104,6 +115,13 @@ impl Tx<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Processes that have rows and are missing or gone.
+    fn lost_owners(&self) -> Result<Vec<String>, Trouble> {
+        let mut statement = self.conn.prepare_cached(sql::SWEEP_OWNERS)?;
+        let owners = statement.query_map([], |row| row.get(0))?;
+        Ok(owners.collect::<Result<_, _>>()?)
     }
 
     fn return_row(&mut self, mut task: Task, swept: &mut Swept) -> Result<(), Trouble> {

@@ -191,10 +191,7 @@ impl Task {
 
     /// Whether this very claim of this very process stands.
     pub(crate) fn stands(&self, claim: &Claim, who: &WorkerId) -> bool {
-        self.state == TaskState::Claimed
-            && self.is_owned_by(who)
-            && self.seq == claim.seq
-            && self.number == claim.number
+        self.state == TaskState::Claimed && self.is_owned_by(who) && self.claim() == *claim
     }
 
     /// Moves it; a move that is not in the kernel's table means that the row is damaged.
@@ -235,9 +232,7 @@ impl Task {
     }
 
     pub(crate) fn most_deaths(&self) -> u32 {
-        self.options
-            .as_ref()
-            .map_or(ActivityOptions::DEATHS_MAX, |options| options.most_deaths())
+        self.options.as_ref().map_or(ActivityOptions::DEATHS_MAX, |options| options.most_deaths())
     }
 
     pub(crate) fn damaged(&self, problem: &str) -> Trouble {
@@ -312,7 +307,7 @@ pub(crate) fn claim_stands(
     claim: &Claim,
     who: Option<&WorkerId>,
 ) -> Result<bool, Trouble> {
-    let Some(who) = who else { return Ok(false) };
+    let Some(who) = who.filter(|_| claim.run == run) else { return Ok(false) };
     let fence = Fence::load(conn, run, claim.place)?;
     Ok(fence.is_some_and(|fence| fence.stands(claim, who)))
 }

@@ -254,8 +254,11 @@ impl State {
         more: bool,
         now: Timestamp,
     ) -> Option<Row> {
-        row.losses.clear();
-        row.deaths = 0;
+        // A parked run's losses stay: no event has recorded them.
+        if !matches!(commit.turn, TurnAfter::Park { .. }) {
+            row.losses.clear();
+            row.deaths = 0;
+        }
         match &commit.turn {
             TurnAfter::Keep => {}
             TurnAfter::Release if more => {}

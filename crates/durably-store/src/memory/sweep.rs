@@ -203,6 +203,8 @@ impl State {
     fn next_due(&self, now: Timestamp) -> Option<std::time::Duration> {
         let rows = self.runs.values().flat_map(|record| record.rows.values());
         rows.filter_map(|row| match &row.owner {
+            // The bound was reached before this one could return.
+            Some(owner) if !self.is_alive(&owner.who) => Some(now),
             Some(owner) if row.state == TaskState::Claimed => {
                 owner.heartbeat_by.into_iter().chain([owner.deadline]).min()
             }

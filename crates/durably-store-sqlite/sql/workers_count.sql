@@ -1,0 +1,1 @@
+select count(*) from durable_workers where status in ('active', 'draining')
