@@ -20,5 +20,6 @@ async fn hello(ctx: Ctx, name: String) -> Result<String> {
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::builder().function(HELLO, hello).start("sqlite:hello.db").await?;
     let greeting = engine.run(HELLO, &"world".into()).idempotency_key("first").await?;
-    Ok(println!("{greeting}"))
+    println!("{greeting}");
+    Ok(())
 }

@@ -24,7 +24,7 @@ impl Running {
     }
 
     fn read_until(&mut self, part: &str) {
-        while let Some(line) = self.lines.next() {
+        for line in self.lines.by_ref() {
             let line = line.unwrap();
             let found = line.contains(part);
             self.seen.push(line);

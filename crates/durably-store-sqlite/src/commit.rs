@@ -222,7 +222,7 @@ impl Tx<'_> {
             (TaskState::Waiting, 0, Some(due.0))
         };
         let options = put.options.as_deref().map(json).transpose()?;
-        self.conn.prepare_cached(sql::TASK_PUT)?.execute(params![
+        let bound = params![
             commit.run.0.as_bytes(),
             put.place.0,
             put.kind.name(),
@@ -242,7 +242,16 @@ impl Tx<'_> {
             options,
             put.details.as_ref().map(Payload::text),
             commit.trace,
-        ])?;
+        ];
+        // A claim that is used up left its row there; at other places there is mostly none.
+        let there = commit.claims.iter().any(|claim| claim.place == put.place);
+        let (first, second) = match there {
+            true => (sql::TASK_PUT_OVER, sql::TASK_PUT),
+            false => (sql::TASK_PUT, sql::TASK_PUT_OVER),
+        };
+        if self.conn.prepare_cached(first)?.execute(bound)? == 0 {
+            self.conn.prepare_cached(second)?.execute(bound)?;
+        }
         Ok(())
     }
 

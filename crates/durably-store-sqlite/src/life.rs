@@ -24,6 +24,7 @@ impl Writer {
     /// The lock comes before the row: a row without a held lock would be proof of a death. Where
     /// it is not known whether the row was written, the lock stays.
     pub(crate) fn register(&mut self, new: &Registration) -> Result<Timestamp, StoreError> {
+        let had_lock = self.locks.holds(&new.who);
         let locked = self.locks.take(&new.who, &new.host)?;
         let registered = self.transact("register", |tx| {
             let at = tx.register(new, locked)?;
@@ -31,7 +32,7 @@ impl Writer {
         });
         match &registered {
             Ok((_, alive)) => self.note_others(*alive),
-            Err(error) if error.class() == Class::Ambiguous => {}
+            Err(error) if had_lock || error.class() == Class::Ambiguous => {}
             Err(_) => self.locks.release(&new.who),
         }
         registered.map(|(at, _)| at)

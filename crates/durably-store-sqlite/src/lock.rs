@@ -46,9 +46,14 @@ impl Locks {
         Locks { folder: folder.into(), held: BTreeMap::new() }
     }
 
+    /// Whether the process registered here.
+    pub(crate) fn holds(&self, who: &WorkerId) -> bool {
+        self.held.contains_key(who)
+    }
+
     /// Takes the lock of a process that is about to register. False where locks do not work.
     pub(crate) fn take(&mut self, who: &WorkerId, host: &str) -> Result<bool, StoreError> {
-        if self.held.contains_key(who) {
+        if self.holds(who) {
             return Ok(true);
         }
         if std::fs::create_dir_all(&self.folder).is_err() {
@@ -85,7 +90,7 @@ impl Locks {
 
     /// Whether the lock of a process, which its row says was taken on this host, is free or gone.
     pub(crate) fn proves_dead(&self, who: &WorkerId) -> bool {
-        if self.held.contains_key(who) {
+        if self.holds(who) {
             return false;
         }
         match try_lock(&self.path(who), &mut OpenOptions::new()) {

@@ -33,6 +33,7 @@ statements! {
     TASK_LOAD_ROW = "task_load_row";
     TASK_FENCE = "task_fence";
     TASK_PUT = "task_put";
+    TASK_PUT_OVER = "task_put_over";
     TASK_SAVE = "task_save";
     TASK_HEARTBEAT = "task_heartbeat";
     TASK_UNNAMED = "task_unnamed";

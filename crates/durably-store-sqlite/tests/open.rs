@@ -129,6 +129,7 @@ fn many_processes_open_a_new_file_at_once() {
     assert_eq!(integrity(&path), "ok");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_file_is_one_store_whatever_it_is_called() {
     let (folder, path) = place();

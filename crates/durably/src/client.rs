@@ -143,11 +143,7 @@ impl<O> Start<O> {
     }
 
     fn try_set(mut self, set: impl FnOnce(&mut StartRequest) -> Result<(), ClientError>) -> Self {
-        if let Ok(request) = &mut self.request {
-            if let Err(error) = set(request) {
-                self.request = Err(error);
-            }
-        }
+        self.request = self.request.and_then(|mut request| set(&mut request).map(|()| request));
         self
     }
 

@@ -218,7 +218,7 @@ pub enum RunError {
         /// The run.
         run: durably_kernel::RunId,
         /// Why.
-        failure: Failure,
+        failure: Box<Failure>,
     },
     /// It ended as asked.
     #[error("run {run} was cancelled: {reason} [{}]", Code::RUN_NOT_COMPLETED)]

@@ -111,7 +111,7 @@ impl<O: Data> Handle<O> {
         let outcome = self.client.caller().outcome(run, most).await.map_err(ClientError::from)?;
         match outcome {
             Outcome::Completed(output) => decoded(&output),
-            Outcome::Failed(failure) => Err(RunError::Failed { run, failure }),
+            Outcome::Failed(failure) => Err(RunError::Failed { run, failure: Box::new(failure) }),
             Outcome::Cancelled(reason) => Err(RunError::Cancelled { run, reason }),
             Outcome::Terminated(reason) => Err(RunError::Terminated { run, reason }),
             Outcome::Continued => {

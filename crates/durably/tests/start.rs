@@ -116,8 +116,8 @@ async fn noted_in_order(store: &TestStore, starts: &[(&str, &str, i32)]) -> Vec<
         run.result().await.unwrap();
     }
     worker.stop().await.unwrap();
-    let notes = notes.lock().unwrap().clone();
-    notes
+    let mut order = notes.lock().unwrap();
+    std::mem::take(&mut order)
 }
 
 async fn higher_priorities_come_first(store: &TestStore) {

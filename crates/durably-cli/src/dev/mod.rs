@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Run sample workflows on a SQLite file and watch them in the terminal.
 #[derive(Args)]
-pub struct DevArgs {
+pub(crate) struct DevArgs {
     /// Where runs are kept.
     #[arg(long, default_value = "sqlite:durably-dev.db", value_name = "URL")]
     store: String,
@@ -26,7 +26,7 @@ pub struct DevArgs {
 }
 
 /// Runs until Ctrl-C or SIGTERM; a second one ends at once.
-pub async fn run(args: DevArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     let engine = samples::engine()
         .start(&args.store)
         .await
@@ -34,11 +34,11 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
     let client = engine.client();
     println!("durably dev on {}   (Ctrl-C stops it; kill -9 harms nothing)", args.store);
     greet(&client).await?;
+    let mut watcher = watch::Watcher::new(client.clone()).await?;
     for _ in 0..args.orders {
         samples::start_order(&client).await?;
     }
     samples::start_report(&client).await?;
-    let mut watcher = watch::Watcher::new(client.clone()).await?;
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     let mut signals = Stop::new()?;
     let mut beats = 0u64;
@@ -51,7 +51,7 @@ pub async fn run(args: DevArgs) -> anyhow::Result<()> {
         beats += 1;
         watcher.show().await?;
         samples::approve_waiting(&client).await?;
-        if args.every > 0 && !args.once && beats % (args.every * 10) == 0 {
+        if args.every > 0 && !args.once && beats.is_multiple_of(args.every * 10) {
             samples::start_order(&client).await?;
         }
         if args.once && open_runs(&client).await?.is_empty() {

@@ -1,6 +1,6 @@
 //! Shows what happens: every line is an event that is in the store.
 
-use durably::{Client, Event, RunId, RunQuery, RunStatus, RunView, Seq};
+use durably::{Client, Event, RunId, RunQuery, RunView, Seq};
 use std::collections::BTreeMap;
 
 /// Prints events as they appear.
@@ -20,8 +20,7 @@ impl Watcher {
     pub(super) async fn new(client: Client) -> anyhow::Result<Watcher> {
         let mut seen = BTreeMap::new();
         for run in client.runs(RunQuery { most: 1000, ..RunQuery::default() }).await? {
-            let started_now = run.status == RunStatus::Pending && run.head == Seq(1);
-            seen.insert(run.identity.id, if started_now { Seq(0) } else { run.head });
+            seen.insert(run.identity.id, run.head);
         }
         Ok(Watcher { client, seen })
     }

@@ -89,11 +89,10 @@ impl<T: Data> Future for Step<'_, T> {
                 return Poll::Pending;
             }
         };
-        if let Some(attempt) = &mut self.attempt {
-            if let Poll::Ready(result) = attempt.as_mut().poll(cx) {
-                self.attempt = None;
-                self.core.report(&id, seq, result);
-            }
+        let polled = self.attempt.as_mut().map(|attempt| attempt.as_mut().poll(cx));
+        if let Some(Poll::Ready(result)) = polled {
+            self.attempt = None;
+            self.core.report(&id, seq, result);
         }
         Poll::Pending
     }

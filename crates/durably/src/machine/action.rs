@@ -70,7 +70,7 @@ impl<W: ?Sized> Action<W> {
     }
 }
 
-impl<W: Workflow + ?Sized> Action<W> {
+impl<W: Workflow> Action<W> {
     /// End with a result.
     pub fn complete(output: &W::Output) -> Action<W> {
         Action {
@@ -83,6 +83,7 @@ impl<W: Workflow + ?Sized> Action<W> {
 }
 
 /// An activity that is asked for.
+#[must_use = "return it from the handler"]
 pub struct ActivityAction<W: ?Sized> {
     id: String,
     activity_type: &'static str,
