@@ -73,8 +73,6 @@ impl Code {
     pub const DEFINITIONS: Code = Code("DUR-0035");
     /// The engine's settings make no sense.
     pub const SETTINGS: Code = Code("DUR-0036");
-    /// The engine has stopped.
-    pub const STOPPED: Code = Code("DUR-0037");
 
     /// The code's text.
     pub fn as_str(self) -> &'static str {

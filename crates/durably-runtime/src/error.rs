@@ -66,9 +66,6 @@ pub enum RuntimeError {
         /// How long.
         waited: Duration,
     },
-    /// The engine has stopped.
-    #[error("the engine has stopped")]
-    Stopped,
 }
 
 impl RuntimeError {
@@ -85,7 +82,6 @@ impl RuntimeError {
             RuntimeError::RunEnded { .. } => Code::RUN_ENDED,
             RuntimeError::KeyTaken { .. } => Code::KEY_TAKEN,
             RuntimeError::WaitTimedOut { .. } => Code::WAIT_TIMED_OUT,
-            RuntimeError::Stopped => Code::STOPPED,
         }
     }
 }

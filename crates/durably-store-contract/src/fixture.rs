@@ -30,6 +30,13 @@ pub(crate) fn run<F: Fixture>(case: impl AsyncFnOnce(World)) {
     runtime.block_on(async {
         let clock = ManualClock::at(World::START);
         let fixture = F::fresh(Clock::Manual(clock.clone())).await;
-        case(World::new(Box::new(fixture), clock).await).await;
+        case(World::new(Box::new(fixture), fresh::<F>, clock).await).await;
     });
+}
+
+/// Another fresh and empty store, for whoever does not know its type.
+pub(crate) type Fresh = fn(Clock) -> BoxFuture<'static, Box<dyn Fixture>>;
+
+fn fresh<F: Fixture>(clock: Clock) -> BoxFuture<'static, Box<dyn Fixture>> {
+    Box::pin(async { Box::new(F::fresh(clock).await) as Box<dyn Fixture> })
 }

@@ -40,6 +40,7 @@ mod look_up;
 mod park;
 mod payload;
 mod priority;
+mod random;
 mod start;
 mod tenant;
 mod timeout;

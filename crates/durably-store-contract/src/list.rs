@@ -320,6 +320,10 @@ macro_rules! each_case {
                 batches_over_the_same_runs_do_not_block_each_other
                 what_one_handle_wrote_the_other_reads
             }
+            random {
+                fixed_seeds_agree_with_memory
+                a_fresh_seed_agrees_with_memory
+            }
         }
     };
 }

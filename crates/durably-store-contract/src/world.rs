@@ -1,6 +1,6 @@
 //! A case's world: an empty store, its clock, and short words for what cases do all the time.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, Fresh};
 use crate::sample::{CHARGE, ORDER, activity, done, pinned, puts, running, secs, signal, started};
 use crate::snapshot::Snapshot;
 use durably_kernel::{
@@ -8,9 +8,9 @@ use durably_kernel::{
     Timestamp, WorkerId,
 };
 use durably_store::{
-    Base, Beat, BeatAnswer, CallId, ClaimCall, Claimable, Claimed, ClaimedTask, CommitAnswer,
-    Delivered, Delivery, Held, InboxEntry, KeyCheck, LoadCall, Loaded, ManualClock, NewRun,
-    Registration, RunCommit, RunView, Store, SweepCall, Swept, TaskRow, TurnAfter, Want,
+    Base, Beat, BeatAnswer, CallId, ClaimCall, Claimable, Claimed, ClaimedTask, Clock,
+    CommitAnswer, Delivered, Delivery, Held, InboxEntry, KeyCheck, LoadCall, Loaded, ManualClock,
+    NewRun, Registration, RunCommit, RunView, Store, SweepCall, Swept, TaskRow, TurnAfter, Want,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,7 @@ pub struct World {
     /// Stands still until the case moves it.
     pub(crate) clock: ManualClock,
     fixture: Box<dyn Fixture>,
+    fresh: Fresh,
     drawn: AtomicU64,
 }
 
@@ -45,8 +46,13 @@ impl World {
     /// What the clock shows at first.
     pub(crate) const START: Timestamp = Timestamp(1_700_000_000_000);
 
-    pub(crate) async fn new(fixture: Box<dyn Fixture>, clock: ManualClock) -> World {
-        World { store: fixture.open().await, clock, fixture, drawn: AtomicU64::new(0) }
+    pub(crate) async fn new(fixture: Box<dyn Fixture>, fresh: Fresh, clock: ManualClock) -> World {
+        World { store: fixture.open().await, clock, fixture, fresh, drawn: AtomicU64::new(0) }
+    }
+
+    /// Another store of the same kind, fresh and empty.
+    pub(crate) async fn fresh(&self, clock: Clock) -> Box<dyn Fixture> {
+        (self.fresh)(clock).await
     }
 
     /// Another handle on the same data, as another process would have it.

@@ -22,6 +22,7 @@ on_every_store!(
     a_machine_may_compensate_when_cancelled,
     shutdown_lets_current_activities_finish,
     terminate_runs_no_code,
+    cancel_and_shutdown_have_their_meaning_as_signals,
     input_of_another_type_fails_the_run,
 );
 
@@ -383,4 +384,17 @@ async fn input_of_another_type_fails_the_run(store: &TestStore) {
     let Err(RunError::Failed { failure, .. }) = run.result().await else { panic!("must fail") };
     assert_eq!(failure.kind, FailureKind::InvalidInput);
     assert_eq!(failure.code.as_deref(), Some("DUR-0006"));
+}
+
+async fn cancel_and_shutdown_have_their_meaning_as_signals(store: &TestStore) {
+    let engine = adding().workflow::<Words>().start(&store.url).await.unwrap();
+    let run = engine.start(Words::REF, &()).await.unwrap();
+    engine.signal_by_name(run.id(), "cancel", &"by signal", None).await.unwrap();
+    let Err(RunError::Cancelled { reason, .. }) = run.result().await else { panic!("cancelled") };
+    assert_eq!(reason, "by signal");
+    let run = engine.start(Words::REF, &()).await.unwrap();
+    until("it has begun", async || count(&run, "VersionPinned").await == 1).await;
+    engine.signal_by_name(run.id(), "shutdown", &(), None).await.unwrap();
+    let Err(RunError::Cancelled { reason, .. }) = run.result().await else { panic!("cancelled") };
+    assert_eq!(reason, "shutdown");
 }

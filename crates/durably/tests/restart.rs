@@ -225,3 +225,51 @@ async fn two_engines_on_two_stores_live_in_one_process() {
     assert!(second.runs(RunQuery::default()).await.unwrap().is_empty());
     assert_eq!(b.load(Ordering::SeqCst), 0);
 }
+
+/// Beats recorded in the file so far, as another process would see them.
+fn last_beat(url: &str) -> i64 {
+    let path = url.strip_prefix("sqlite:").unwrap();
+    let database = rusqlite::Connection::open(path).unwrap();
+    let sql = "SELECT max(last_heartbeat_at) FROM durable_workers";
+    database.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_activity_that_blocks_the_only_thread_does_not_stop_the_beats() {
+    let store = sqlite();
+    let url = store.url.clone();
+    let engine = Engine::builder()
+        .beat(Duration::from_millis(20))
+        .function(RUN, async |ctx: Ctx, ()| Ok(ctx.activity(WORK, &()).await?.to_string()))
+        .activity_fn(WORK, async move |ctx: ActivityContext, ()| {
+            // Blocks until two more beats are in the file: for ever, if beats need this thread.
+            for _ in 0..2 {
+                let seen = last_beat(&url);
+                while last_beat(&url) == seen {}
+            }
+            Ok(ctx.attempt())
+        })
+        .start(&store.url)
+        .await
+        .unwrap();
+    assert_eq!(engine.run(RUN, &()).await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn files_that_are_no_store_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text.db");
+    std::fs::write(&text, "this is a text and no database, however long it may become").unwrap();
+    let cases = [
+        (format!("sqlite:{}", text.display()), "DUR-0022"),
+        (format!("sqlite:{}", folder.path().display()), "DUR-002"),
+        (format!("sqlite:{}/no/folder/x.db", folder.path().display()), "DUR-0021"),
+        ("sqlite:".to_owned(), "DUR-0020"),
+    ];
+    for (url, code) in cases {
+        let error = Client::connect(&url).await.unwrap_err();
+        assert!(error.code().as_str().starts_with(code), "{url}: {error}");
+    }
+    let kept = std::fs::read_to_string(&text).unwrap();
+    assert!(kept.starts_with("this is a text"), "what is not ours is not touched");
+}

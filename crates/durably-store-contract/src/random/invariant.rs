@@ -150,7 +150,10 @@ fn rows(shot: &RunShot) -> Result<(), Broken> {
         let cancelling = row.state == TaskState::Cancelling;
         hold(!ended || cancelling, "I10: a live row of an ended run")?;
         hold(row.place != Place::TURN || row.kind == TaskKind::Turn, "place 0 is the turn row")?;
-        hold(row.place == Place::TURN || row.kind != TaskKind::Turn, "a turn row at another place")?;
+        hold(
+            row.place == Place::TURN || row.kind != TaskKind::Turn,
+            "a turn row at another place",
+        )?;
         let claimable = matches!(row.kind, TaskKind::Turn | TaskKind::Activity);
         hold(claimable || waits, "I9: a row that nobody claims does not wait")?;
         let losses = row.losses.iter().all(|loss| loss.lost_at >= loss.attempt.started_at);
@@ -248,7 +251,10 @@ fn work(shot: &RunShot, run: &Run) -> Result<(), Broken> {
                 let place = activity.place.ok_or("a queued activity has a place")?;
                 wanted.insert(place);
                 let queued = row(place, TaskKind::Activity, activity.queued);
-                hold(!(queued && outcome(shot, id.as_str(), activity.queued)), "I5: row and outcome")?;
+                hold(
+                    !(queued && outcome(shot, id.as_str(), activity.queued)),
+                    "I5: row and outcome",
+                )?;
                 queued || entry(id.as_str())
             }
             Phase::Backoff(place, since) => {
@@ -265,7 +271,8 @@ fn work(shot: &RunShot, run: &Run) -> Result<(), Broken> {
         let known = row(timer.place, TaskKind::Timer, timer.started) || entry(id.as_str());
         hold(known, &format!("I5: timer {id} has neither a row nor an entry"))?;
     }
-    let of_run = |row: &durably_store::TaskRow| row.kind == TaskKind::Timeout && row.target.is_empty();
+    let of_run =
+        |row: &durably_store::TaskRow| row.kind == TaskKind::Timeout && row.target.is_empty();
     for row in &shot.tasks {
         let live = row.state != TaskState::Cancelling && !of_run(row);
         hold(!live || wanted.contains(&row.place), &format!("I5: nobody wants {row:?}"))?;
@@ -295,7 +302,9 @@ fn outcome(shot: &RunShot, id: &str, queued: Seq) -> bool {
     shot.unread.iter().any(|entry| match &entry.fact {
         Fact::ActivityCompleted { activity_id, seq, .. }
         | Fact::ActivityFailed { activity_id, seq, .. }
-        | Fact::ActivityLost { activity_id, seq, .. } => activity_id.as_str() == id && *seq == queued,
+        | Fact::ActivityLost { activity_id, seq, .. } => {
+            activity_id.as_str() == id && *seq == queued
+        }
         _ => false,
     })
 }

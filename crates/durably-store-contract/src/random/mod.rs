@@ -1,0 +1,182 @@
+//! Random sequences of commands, side by side on the store under test and on the memory store.
+//!
+//! After every command both must have said the same, and the invariants must hold of the memory
+//! store; every few commands, and at the end, all that their reads show is compared. A difference
+//! is made as short as it gets and printed with its seed; `DURABLY_SEED` repeats one seed, and
+//! `DURABLY_STEPS` makes it longer.
+
+mod command;
+mod decide;
+mod dice;
+mod flow;
+mod generate;
+mod invariant;
+mod life;
+mod raw;
+mod shrink;
+mod tally;
+
+use crate::snapshot::Snapshot;
+use crate::world::World;
+use command::{Command, Reply};
+use durably_kernel::Fact;
+use durably_store::memory::MemoryStore;
+use durably_store::{Clock, CommitAnswer, Delivered, Delivery, ManualClock, Store};
+use futures_util::FutureExt;
+use generate::Generator;
+use invariant::Watch;
+use std::hash::{BuildHasher, RandomState};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tally::Tally;
+
+/// Seeds that are always tried.
+const SEEDS: std::ops::Range<u64> = 1..13;
+/// So many commands of each.
+const STEPS: usize = 200;
+/// So often everything is compared.
+const COMPARE_EVERY: usize = 10;
+
+pub(crate) async fn fixed_seeds_agree_with_memory(world: &World) {
+    let mut tally = Tally::default();
+    for seed in SEEDS {
+        explore(world, seed, STEPS, &mut tally).await;
+    }
+    tally.check();
+}
+
+pub(crate) async fn a_fresh_seed_agrees_with_memory(world: &World) {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
+    let seed = number("DURABLY_SEED").unwrap_or_else(|| RandomState::new().hash_one("seed"));
+    let steps = number("DURABLY_STEPS").map_or(3 * STEPS, |steps| steps as usize);
+    #[allow(clippy::print_stdout, reason = "the seed is wanted where the test fails")]
+    {
+        println!("DURABLY_SEED={seed}");
+    }
+    explore(world, seed, steps, &mut Tally::default()).await;
+}
+
+/// How a sequence failed.
+#[derive(Clone, Debug)]
+struct Failure {
+    /// Failures of one kind are taken for the same.
+    kind: String,
+    what: String,
+}
+
+/// Two stores on one clock, and what was seen of them.
+struct Scene {
+    memory: Arc<dyn Store>,
+    store: Arc<dyn Store>,
+    clock: ManualClock,
+    watch: Watch,
+    _fixture: Box<dyn crate::Fixture>,
+}
+
+async fn explore(world: &World, seed: u64, steps: usize, tally: &mut Tally) {
+    let mut scene = Scene::open(world).await;
+    let mut generator = Generator::new(seed, scene.memory.clone(), scene.clock.clone());
+    let mut sequence: Vec<Command> = Vec::new();
+    for step in 1..=steps {
+        let command = generator.next().await;
+        sequence.push(command.clone());
+        let compare = step % COMPARE_EVERY == 0 || step == steps;
+        match scene.step(&command, compare).await {
+            Ok(reply) => {
+                tally.count(&command, &reply);
+                generator.learn(&command, &reply);
+            }
+            Err(failure) => return report(world, seed, sequence, failure).await,
+        }
+    }
+}
+
+async fn report(world: &World, seed: u64, sequence: Vec<Command>, failure: Failure) {
+    let (steps, first) = (sequence.len(), failure.clone());
+    let (shortest, failure) = shrink::shrink(world, sequence, failure).await;
+    let listed: Vec<String> =
+        shortest.iter().enumerate().map(|(at, c)| format!("{}. {c:?}", at + 1)).collect();
+    panic!(
+        "seed {seed} failed at command {steps}: {}\n\nshortest sequence:\n{}\n\nfails by: {}\n\n\
+         repeat it by DURABLY_SEED={seed}",
+        first.what,
+        listed.join("\n"),
+        failure.what
+    );
+}
+
+impl Scene {
+    async fn open(world: &World) -> Scene {
+        let clock = ManualClock::at(World::START);
+        let fixture = world.fresh(Clock::Manual(clock.clone())).await;
+        Scene {
+            memory: Arc::new(MemoryStore::with_clock(Clock::Manual(clock.clone()))),
+            store: fixture.open().await,
+            clock,
+            watch: Watch::default(),
+            _fixture: fixture,
+        }
+    }
+
+    /// One command on both; what the memory store said.
+    async fn step(&mut self, command: &Command, compare: bool) -> Result<Reply, Failure> {
+        let stepped = AssertUnwindSafe(self.try_step(command, compare)).catch_unwind().await;
+        stepped.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
+            let what = format!("{command:?} panicked: {}", text.unwrap_or_default());
+            Err(Failure { kind: format!("panic at {}", command.name()), what })
+        })
+    }
+
+    async fn try_step(&mut self, command: &Command, compare: bool) -> Result<Reply, Failure> {
+        command.pass_time(&self.clock);
+        let expected = command.ask(self.memory.as_ref()).await;
+        let found = command.ask(self.store.as_ref()).await;
+        if expected != found {
+            let what = format!(
+                "{command:?}\n  memory said {expected:?}\n  {} {found:?}",
+                self.store.kind()
+            );
+            return Err(Failure { kind: format!("answer to {}", command.name()), what });
+        }
+        self.note_accepted(command, &expected);
+        let snapshot = Snapshot::of(self.memory.as_ref()).await;
+        self.watch.check(&snapshot, self.clock.now()).map_err(|what| {
+            let kind = what.split(": ").nth(1).unwrap_or_default().to_owned();
+            Failure { kind, what: format!("after {command:?}: {what}") }
+        })?;
+        if compare {
+            let differs = snapshot.difference(&Snapshot::of(self.store.as_ref()).await);
+            if !differs.is_empty() {
+                let what = format!("after {command:?}:\n{}", differs.join("\n"));
+                return Err(Failure { kind: "state".to_owned(), what });
+            }
+        }
+        Ok(expected)
+    }
+
+    fn note_accepted(&mut self, command: &Command, reply: &Reply) {
+        let mut note = |delivery: &Delivery| {
+            if let Fact::Signal(signal) = &delivery.fact {
+                self.watch.accepted(delivery.run, &signal.id);
+            }
+        };
+        match (command, reply) {
+            (Command::Deliver(batch), Reply::Delivered(answers)) => {
+                for (delivery, answer) in batch.iter().zip(answers) {
+                    if let Delivered::Entry(_) = answer {
+                        note(delivery);
+                    }
+                }
+            }
+            (Command::Commit(_, batch), Reply::Committed(answers)) => {
+                let made = batch.iter().zip(answers);
+                for (commit, _) in made.filter(|(_, a)| matches!(a, CommitAnswer::Committed(_))) {
+                    commit.deliveries.iter().filter(|d| d.run == commit.run).for_each(&mut note);
+                }
+            }
+            _ => {}
+        }
+    }
+}

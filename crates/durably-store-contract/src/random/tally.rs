@@ -1,0 +1,144 @@
+//! What the sequences reached: a comparison of what never happens compares nothing.
+
+use super::command::{Command, Reply};
+use durably_store::{
+    BeatAnswer, Claimed, ClaimedWork, CommitAnswer, Delivered, RunCommit, TurnAfter,
+};
+use std::collections::BTreeMap;
+
+/// How often each thing of interest was seen.
+#[derive(Default)]
+pub(super) struct Tally(BTreeMap<&'static str, usize>);
+
+/// All that the fixed seeds must reach.
+const REACHED: [&str; 33] = [
+    "committed",
+    "conflict",
+    "end conflict",
+    "fenced",
+    "held",
+    "unknown run",
+    "exists",
+    "exists, other input",
+    "turn kept",
+    "turn kept with unread",
+    "parked",
+    "operator",
+    "a batch of two",
+    "delivered",
+    "delivered to an ended run",
+    "delivered to nobody",
+    "delivered under a lost claim",
+    "claim refused",
+    "activity claimed",
+    "turn claimed",
+    "first turn claimed",
+    "claimed after a loss",
+    "claimed with details",
+    "beat refused",
+    "beat: lost",
+    "beat: cancelling",
+    "beat: unnamed",
+    "beat: unread",
+    "sweep: ready",
+    "sweep: delivered",
+    "sweep: returned",
+    "sweep: dead",
+    "looked up",
+];
+
+impl Tally {
+    fn saw(&mut self, what: &'static str) {
+        *self.0.entry(what).or_default() += 1;
+    }
+
+    fn saw_if(&mut self, holds: bool, what: &'static str) {
+        if holds {
+            self.saw(what);
+        }
+    }
+
+    /// Takes note of a command and its answer.
+    pub(super) fn count(&mut self, command: &Command, reply: &Reply) {
+        match (command, reply) {
+            (Command::Commit(_, batch), Reply::Committed(answers)) => {
+                self.saw_if(batch.len() > 1, "a batch of two");
+                for (commit, answer) in batch.iter().zip(answers) {
+                    self.count_commit(commit, answer);
+                }
+            }
+            (_, Reply::Delivered(answers)) => {
+                for answer in answers {
+                    self.saw(match answer {
+                        Delivered::Entry(_) => "delivered",
+                        Delivered::Ended(_) => "delivered to an ended run",
+                        Delivered::Unknown => "delivered to nobody",
+                        Delivered::Fenced => "delivered under a lost claim",
+                    });
+                }
+            }
+            (_, Reply::Claimed(claimed)) => self.count_claim(claimed),
+            (_, Reply::Beaten(BeatAnswer::Refused)) => self.saw("beat refused"),
+            (_, Reply::Beaten(BeatAnswer::Alive { lost, cancelling, unnamed, unread, .. })) => {
+                self.saw_if(!lost.is_empty(), "beat: lost");
+                self.saw_if(!cancelling.is_empty(), "beat: cancelling");
+                self.saw_if(!unnamed.is_empty(), "beat: unnamed");
+                self.saw_if(!unread.is_empty(), "beat: unread");
+            }
+            (_, Reply::Swept(swept)) => {
+                self.saw_if(swept.ready > 0, "sweep: ready");
+                self.saw_if(swept.delivered > 0, "sweep: delivered");
+                self.saw_if(swept.returned > 0, "sweep: returned");
+                self.saw_if(swept.dead > 0, "sweep: dead");
+            }
+            (_, Reply::Found(true)) => self.saw("looked up"),
+            _ => {}
+        }
+    }
+
+    fn count_commit(&mut self, commit: &RunCommit, answer: &CommitAnswer) {
+        self.saw(match answer {
+            CommitAnswer::Committed(_) => "committed",
+            CommitAnswer::Conflict => "conflict",
+            CommitAnswer::EndConflict => "end conflict",
+            CommitAnswer::Fenced(_) => "fenced",
+            CommitAnswer::Held => "held",
+            CommitAnswer::Unknown => "unknown run",
+            CommitAnswer::Exists { same: true, .. } => "exists",
+            CommitAnswer::Exists { same: false, .. } => "exists, other input",
+        });
+        if let CommitAnswer::Committed(committed) = answer {
+            self.saw_if(committed.turn.is_some(), "turn kept");
+            self.saw_if(!committed.unread.is_empty(), "turn kept with unread");
+            self.saw_if(commit.operator, "operator");
+            let parks = matches!(commit.turn, TurnAfter::Park { .. }) && commit.holder.is_some();
+            self.saw_if(parks, "parked");
+        }
+    }
+
+    fn count_claim(&mut self, claimed: &Claimed) {
+        let Claimed::Tasks { tasks, .. } = claimed else {
+            return self.saw("claim refused");
+        };
+        for task in tasks {
+            match &task.work {
+                ClaimedWork::Turn { first, losses, .. } => {
+                    self.saw("turn claimed");
+                    self.saw_if(first.is_some(), "first turn claimed");
+                    self.saw_if(!losses.is_empty(), "claimed after a loss");
+                }
+                ClaimedWork::Activity(work) => {
+                    self.saw("activity claimed");
+                    self.saw_if(!work.losses.is_empty(), "claimed after a loss");
+                    self.saw_if(work.details.is_some(), "claimed with details");
+                }
+            }
+        }
+    }
+
+    /// Everything was seen at least once.
+    pub(super) fn check(&self) {
+        let never: Vec<_> = REACHED.iter().filter(|what| !self.0.contains_key(**what)).collect();
+        assert!(never.is_empty(), "the fixed seeds never reach {never:?}; seen: {:?}", self.0);
+    }
+}
