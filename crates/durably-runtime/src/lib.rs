@@ -1,14 +1,15 @@
 //! The runtime: what turns a store and registered code into an engine.
 //!
-//! One step's way through it: [`client`] starts a run → [`worker`] claims the turn → a run's
-//! [`mailbox`] decides it → [`committer`] commits → `worker` claims the activity → [`execute`]
-//! runs it → `mailbox` decides the next turn. [`life`] keeps the process alive in the store's
-//! eyes, [`sweeper`] fires what is due and takes back what is lost.
+//! One step's way through it: `client` starts a run → `worker` claims the turn → a run's
+//! `mailbox` decides it → `committer` commits → `worker` claims the activity → `execute`
+//! runs it → `mailbox` decides the next turn. `life` keeps the process alive in the store's
+//! eyes, `sweeper` fires what is due and takes back what is lost.
 //!
 //! Time, randomness and spawning come from an [`Environment`]; nothing here uses the async
 //! runtime's clock. Whatever is held in memory (programs, claims in hand) may be lost at any
 //! moment without harm.
 
+mod actor;
 mod cache;
 mod client;
 mod clock;
@@ -24,6 +25,7 @@ mod load;
 mod mailbox;
 mod persist;
 mod settings;
+mod settle;
 mod shared;
 mod sweeper;
 mod token;

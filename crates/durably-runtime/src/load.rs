@@ -1,11 +1,11 @@
 //! How a run's task gets run and program to the head of the history, and what it does if it
 //! cannot.
 
+use crate::actor::Actor;
 use crate::cache::View;
 use crate::host::panic_text;
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
-use crate::turn::Actor;
 use crate::worker::hand_back;
 use durably_kernel::{Code, Event, Fault, ReplayError, Run, RunId, Seq, replay};
 use durably_store::{Base, HandBack, LoadCall, Loaded, Returned, RunCommit, RunView, TurnAfter};

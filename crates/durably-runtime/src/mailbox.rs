@@ -2,8 +2,8 @@
 //! into its next turn together. A run's task lives while there is something to do or its inline
 //! steps are under way; its program then goes to the cache.
 
+use crate::actor::Actor;
 use crate::shared::Shared;
-use crate::turn::Actor;
 use durably_kernel::{Claim, Fact, RunId};
 use durably_store::{ClaimedTask, RunView};
 use futures_util::FutureExt;

@@ -9,8 +9,8 @@ use super::raw::{self, RAW};
 use crate::sample::{json, secs};
 use crate::world::{activities, turns};
 use durably_kernel::{
-    Claim, ClaimNumber, CommitId, Decision, Fact, Moment, Place, Run, RunId, RunIdentity, Seq,
-    Signal, Start, Timestamp, WorkerId, terminate,
+    Claim, ClaimNumber, CommitId, Decision, Fact, Moment, Run, RunId, RunIdentity, Seq, Signal,
+    Start, Timestamp, WorkerId, terminate,
 };
 use durably_store::{
     Base, BeatAnswer, CallId, ClaimCall, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork,
@@ -362,10 +362,11 @@ impl Generator {
                     commit.tasks.entry(place).or_insert(change);
                 }
             }
-            _ if !flow => commit.tasks.extend(raw::changes(&mut self.dice, Seq(1))),
+            _ if !flow => commit.tasks.extend(raw::changes(&mut self.dice, Some(Seq(1)))),
             _ => {}
         }
-        if self.dice.chance(10) {
+        // A run that its first turn ends would drop it.
+        if commit.summary.is_none() && self.dice.chance(10) {
             commit.deliveries.push(self.signal_to(run));
         }
         commit
@@ -666,10 +667,5 @@ impl Generator {
             host: "host".to_owned(),
             version: "1".to_owned(),
         }))
-    }
-
-    /// Whether a place is that of the turn row.
-    pub(super) fn is_turn(claim: &Claim) -> bool {
-        claim.place == Place::TURN
     }
 }

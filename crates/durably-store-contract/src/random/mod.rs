@@ -97,10 +97,12 @@ async fn report(world: &World, seed: u64, sequence: Vec<Command>, failure: Failu
     let listed: Vec<String> =
         shortest.iter().enumerate().map(|(at, c)| format!("{}. {c:?}", at + 1)).collect();
     panic!(
-        "seed {seed} failed at command {steps}: {}\n\nshortest sequence:\n{}\n\nfails by: {}\n\n\
-         repeat it by DURABLY_SEED={seed}",
+        "seed {seed}, command {steps}: {}\n{}\n\nthe shortest sequence found:\n{}\n\nafter its \
+         last command: {}\n{}\n\nDURABLY_SEED={seed} repeats it",
+        first.kind,
         first.what,
         listed.join("\n"),
+        failure.kind,
         failure.what
     );
 }
@@ -124,7 +126,7 @@ impl Scene {
         stepped.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
-            let what = format!("{command:?} panicked: {}", text.unwrap_or_default());
+            let what = format!("panicked: {}", text.unwrap_or_default());
             Err(Failure { kind: format!("panic at {}", command.name()), what })
         })
     }
@@ -144,12 +146,12 @@ impl Scene {
         let snapshot = Snapshot::of(self.memory.as_ref()).await;
         self.watch.check(&snapshot, self.clock.now()).map_err(|what| {
             let kind = what.split(": ").nth(1).unwrap_or_default().to_owned();
-            Failure { kind, what: format!("after {command:?}: {what}") }
+            Failure { kind, what }
         })?;
         if compare {
             let differs = snapshot.difference(&Snapshot::of(self.store.as_ref()).await);
             if !differs.is_empty() {
-                let what = format!("after {command:?}:\n{}", differs.join("\n"));
+                let what = differs.join("\n");
                 return Err(Failure { kind: "state".to_owned(), what });
             }
         }

@@ -36,7 +36,7 @@ pub(super) fn fill(
         holder,
         claims,
         events,
-        tasks: changes(dice, seq),
+        tasks: changes(dice, (count > 0).then_some(seq)),
         inbox_used,
         unread: if ends { dice.some(&read, 50) } else { Vec::new() },
         dead_letters: if dice.chance(8) { vec![letter(dice)] } else { Vec::new() },
@@ -80,15 +80,15 @@ fn letter(dice: &mut Dice) -> DeadLetter {
     }
 }
 
-/// Changes of some places.
-pub(super) fn changes(dice: &mut Dice, seq: Seq) -> BTreeMap<Place, TaskChange> {
+/// Changes of some places. Rows are only put by an event, so that no two have the same fence.
+pub(super) fn changes(dice: &mut Dice, seq: Option<Seq>) -> BTreeMap<Place, TaskChange> {
     let mut changes = BTreeMap::new();
     for _ in 0..dice.below(4) {
         let place = Place(dice.upto(PLACES) as u32);
-        let change = match dice.below(10) {
-            0 => TaskChange::Delete(place),
-            1 => TaskChange::Cancel(place),
-            _ => TaskChange::Put(Box::new(put(dice, place, seq))),
+        let change = match (dice.below(10), seq) {
+            (2.., Some(seq)) => TaskChange::Put(Box::new(put(dice, place, seq))),
+            (1, _) => TaskChange::Cancel(place),
+            _ => TaskChange::Delete(place),
         };
         changes.insert(place, change);
     }

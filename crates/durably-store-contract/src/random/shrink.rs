@@ -10,30 +10,82 @@ const TRIES_MAX: usize = 400;
 /// A shorter sequence that fails in the same way, and how.
 pub(super) async fn shrink(
     world: &World,
-    mut sequence: Vec<Command>,
-    mut failure: Failure,
+    sequence: Vec<Command>,
+    failure: Failure,
 ) -> (Vec<Command>, Failure) {
-    let (mut tries, mut chunk) = (0, sequence.len().div_ceil(2));
-    while chunk > 0 && tries < TRIES_MAX {
+    let mut shortest = Shortest { sequence, failure, tries: 0 };
+    let mut chunk = shortest.sequence.len().div_ceil(2);
+    while chunk > 0 && shortest.tries < TRIES_MAX {
         let mut at = 0;
         let mut shorter = false;
-        while at < sequence.len() && tries < TRIES_MAX {
-            let mut candidate = sequence.clone();
-            candidate.drain(at..(at + chunk).min(sequence.len()));
-            tries += 1;
-            match replay(world, &candidate).await {
-                Some((failed, length)) if failed.kind == failure.kind => {
-                    candidate.truncate(length);
-                    (sequence, failure, shorter) = (candidate, failed, true);
-                }
-                _ => at += chunk,
+        while at < shortest.sequence.len() {
+            let mut candidate = shortest.sequence.clone();
+            candidate.drain(at..(at + chunk).min(candidate.len()));
+            match shortest.improve(world, candidate).await {
+                true => shorter = true,
+                false => at += chunk,
             }
         }
         if !shorter {
             chunk /= 2;
         }
     }
-    (sequence, failure)
+    shortest.thin_batches(world).await;
+    (shortest.sequence, shortest.failure)
+}
+
+struct Shortest {
+    sequence: Vec<Command>,
+    failure: Failure,
+    tries: usize,
+}
+
+impl Shortest {
+    /// Whether a shorter sequence fails in the same way; if so, it is the shortest now.
+    async fn improve(&mut self, world: &World, mut candidate: Vec<Command>) -> bool {
+        if self.tries >= TRIES_MAX {
+            return false;
+        }
+        self.tries += 1;
+        match replay(world, &candidate).await {
+            Some((failed, length)) if failed.kind == self.failure.kind => {
+                candidate.truncate(length);
+                (self.sequence, self.failure) = (candidate, failed);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes members out of batches.
+    async fn thin_batches(&mut self, world: &World) {
+        let mut at = 0;
+        while at < self.sequence.len() {
+            let mut member = 0;
+            while member < batch_len(&self.sequence[at]) && batch_len(&self.sequence[at]) > 1 {
+                let mut candidate = self.sequence.clone();
+                match &mut candidate[at] {
+                    Command::Commit(_, batch) => drop(batch.remove(member)),
+                    Command::Deliver(batch) => drop(batch.remove(member)),
+                    Command::HandBack(_, batch) => drop(batch.remove(member)),
+                    _ => {}
+                }
+                if !self.improve(world, candidate).await {
+                    member += 1;
+                }
+            }
+            at += 1;
+        }
+    }
+}
+
+fn batch_len(command: &Command) -> usize {
+    match command {
+        Command::Commit(_, batch) => batch.len(),
+        Command::Deliver(batch) => batch.len(),
+        Command::HandBack(_, batch) => batch.len(),
+        _ => 0,
+    }
 }
 
 /// Whether and after how many commands a sequence fails.

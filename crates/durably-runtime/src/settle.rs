@@ -1,0 +1,287 @@
+//! What a turn decided is committed, and what the store answers is acted on.
+
+use crate::actor::{Actor, Begun, Hold};
+use crate::committer::Verdict;
+use crate::hands::InHand;
+use crate::host::InlineStep;
+use crate::persist::{FOR_EVER, persist};
+use crate::turn::Offers;
+use crate::worker::hand_back;
+use durably_kernel::{ActivityId, Claim, CommitId, Run, Seq};
+use durably_store::{
+    Base, CommitAnswer, Committed, Delivered, Delivery, HandBack, Held, Returned, RunCommit,
+    TurnAfter,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// An end that met newer inbox entries so often commits anyway.
+const END_CONFLICTS_MAX: u32 = 3;
+/// A commit that lost so often without holding the run delivers its facts instead.
+const SETBACKS_MAX: u32 = 2;
+/// The store's deadline for a holder is later than the holder's own.
+const DEADLINE_SLACK: Duration = Duration::from_secs(10);
+
+impl Actor {
+    pub(crate) async fn commit(&mut self, offers: Offers) {
+        let commit = self.run_commit(&offers);
+        let mut claims = offers.admitted.clone();
+        claims.extend(self.hold.as_ref().map(|hold| hold.claim));
+        let id = commit.id;
+        self.shared.hands.set_committing(&claims, true);
+        let verdict = self.shared.commit(commit).await;
+        self.shared.hands.set_committing(&claims, false);
+        match verdict {
+            Verdict::Answer(CommitAnswer::Committed(committed)) => {
+                self.committed(*committed, &offers);
+            }
+            Verdict::Answer(answer) => self.refused(answer).await,
+            Verdict::Ambiguous => self.look_up(id, &offers).await,
+            Verdict::Failed(error) => {
+                tracing::error!(%error, code = %error.code(), durable.workflow.id = %self.run,
+                    "a turn could not be committed");
+                self.set_back().await;
+            }
+        }
+    }
+
+    fn run_commit(&self, offers: &Offers) -> RunCommit {
+        let view = self.view.as_ref().expect("decided with it");
+        let base = Base::Head(offers.base);
+        let mut commit =
+            RunCommit::empty(self.shared.commit_id(), self.run, base).with(offers.decision.clone());
+        commit.holder = self.hold.as_ref().map(|hold| hold.claim);
+        commit.claims = offers.admitted.clone();
+        commit.inbox_used = offers.used;
+        commit.unread = offers.unread_after_end.clone();
+        commit.summary = Some(view.run.summary(view.program.waits()));
+        commit.end_anyway = self.end_conflicts >= END_CONFLICTS_MAX;
+        commit.turn = self.turn_after(&view.run);
+        let longest =
+            view.run.under_way().map(|(_, activity, _)| activity.options.longest_attempt());
+        commit.turn_deadline = longest
+            .min()
+            .map_or(self.shared.settings.turn_deadline, |first| first + DEADLINE_SLACK);
+        commit
+    }
+
+    fn turn_after(&self, run: &Run) -> TurnAfter {
+        if run.under_way().next().is_none() {
+            return TurnAfter::Release;
+        }
+        let under_way_here =
+            run.under_way().any(|(id, _, seq)| self.begun.get(id).is_some_and(|b| b.seq == seq));
+        match self.draining && !under_way_here {
+            true => TurnAfter::Return,
+            false => TurnAfter::Keep,
+        }
+    }
+
+    fn committed(&mut self, committed: Committed, offers: &Offers) {
+        self.shared.clock.hear(self.shared.environment.as_ref(), committed.now);
+        (self.end_conflicts, self.setbacks) = (0, 0);
+        self.settle_claims(&offers.admitted);
+        self.steps.clear();
+        self.dropped.clear();
+        self.unread = committed.unread;
+        self.look_for_unread = false;
+        self.settle_hold(committed.turn);
+        self.at_head = self.hold.is_some();
+        if offers.ended {
+            self.begun.clear();
+            self.view = None;
+            return;
+        }
+        self.give_up_unwanted();
+        if self.hold.is_some() && !self.draining {
+            self.begin_steps();
+        }
+    }
+
+    pub(crate) fn settle_claims(&mut self, used: &[Claim]) {
+        self.outcomes.retain(|finished| !used.contains(&finished.claim));
+        for claim in used {
+            self.shared.hands.let_go(claim);
+        }
+    }
+
+    fn settle_hold(&mut self, turn: Option<Claim>) {
+        match (turn, &mut self.hold) {
+            (Some(claim), Some(hold)) if hold.claim == claim => {
+                hold.losses.clear();
+                hold.owes_turn = false;
+                hold.parked_times = 0;
+            }
+            (Some(claim), _) => {
+                let in_hand = InHand {
+                    token: Default::default(),
+                    pulse: Default::default(),
+                    heartbeat: None,
+                    committing: false,
+                };
+                // Seen before only if a beat named it and it was let go since.
+                if self.shared.hands.take_up(claim, in_hand) {
+                    self.hold =
+                        Some(Hold { claim, losses: vec![], owes_turn: false, parked_times: 0 });
+                }
+            }
+            (None, Some(hold)) => {
+                self.shared.hands.let_go(&hold.claim);
+                self.hold = None;
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Steps that the run no longer wants end here.
+    fn give_up_unwanted(&mut self) {
+        let Some(view) = &mut self.view else { return };
+        let wanted: BTreeMap<ActivityId, Seq> =
+            view.run.under_way().map(|(id, _, seq)| (id.clone(), seq)).collect();
+        self.begun.retain(|id, begun| {
+            let keep = wanted.get(id) == Some(&begun.seq);
+            if !keep {
+                view.program.give_up(id);
+            }
+            keep
+        });
+    }
+
+    /// What the committed history asks for begins now, and not before.
+    fn begin_steps(&mut self) {
+        let Some(view) = &mut self.view else { return };
+        let environment = self.shared.environment.as_ref();
+        let (now, started_at) = (environment.monotonic(), self.shared.clock.now(environment));
+        let steps: Vec<(ActivityId, Seq, Duration)> = view
+            .run
+            .under_way()
+            .map(|(id, activity, seq)| (id.clone(), seq, activity.options.longest_attempt()))
+            .collect();
+        for (id, seq, longest) in steps {
+            self.begun.entry(id.clone()).or_insert_with(|| {
+                view.program.begin(InlineStep { id, seq });
+                Begun { seq, started_at, deadline: now + longest }
+            });
+        }
+    }
+
+    async fn refused(&mut self, answer: CommitAnswer) {
+        match answer {
+            CommitAnswer::Committed(_) => unreachable!("handled by the caller"),
+            CommitAnswer::Conflict => self.set_back().await,
+            CommitAnswer::EndConflict => {
+                self.drop_program();
+                match self.hold.is_some() {
+                    true => self.end_conflicts += 1,
+                    // Whoever reads those entries decides with our facts as well.
+                    false => self.deliver_outcomes().await,
+                }
+            }
+            CommitAnswer::Fenced(claims) => {
+                self.drop_program();
+                self.settle_claims(&claims);
+                if self.hold.as_ref().is_some_and(|hold| claims.contains(&hold.claim)) {
+                    self.lose_hold();
+                }
+            }
+            CommitAnswer::Held => {
+                self.drop_program();
+                self.deliver_outcomes().await;
+            }
+            CommitAnswer::Unknown | CommitAnswer::Exists { .. } => self.forget(),
+        }
+    }
+
+    /// Somebody was faster, or the store failed: build anew; without the hold, and after a second
+    /// time, leave it to whoever holds the run next.
+    async fn set_back(&mut self) {
+        self.drop_program();
+        self.setbacks += 1;
+        if self.hold.is_none() && self.setbacks >= SETBACKS_MAX {
+            return self.deliver_outcomes().await;
+        }
+        let jitter = self.shared.environment.random() % (10 << self.setbacks.min(7));
+        self.shared.environment.sleep(Duration::from_millis(jitter)).await;
+    }
+
+    /// A commit whose answer was lost is looked up by its id, never guessed.
+    async fn look_up(&mut self, id: CommitId, offers: &Offers) {
+        self.drop_program();
+        if let Some(hold) = &mut self.hold {
+            hold.owes_turn = true;
+        }
+        let shared = self.shared.clone();
+        let call = || shared.store.look_up(self.run, id);
+        match persist(shared.environment.as_ref(), FOR_EVER, call).await {
+            Ok(true) => {
+                self.settle_claims(&offers.admitted);
+                self.steps.clear();
+                self.unread.clear();
+                if offers.ended {
+                    self.forget();
+                }
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::error!(%error, "a lost commit could not be looked up");
+                self.set_back().await;
+            }
+        }
+    }
+
+    /// Outcomes go to the inbox: whoever holds the run decides with them.
+    pub(crate) async fn deliver_outcomes(&mut self) {
+        let who = self.shared.who();
+        let batch: Vec<Delivery> = self
+            .outcomes
+            .iter()
+            .map(|finished| Delivery {
+                run: self.run,
+                id: outcome_id(&finished.claim),
+                fact: finished.fact.clone(),
+                claim: Some(Held { who: who.clone(), claim: finished.claim }),
+            })
+            .collect();
+        let shared = self.shared.clone();
+        let call = || shared.store.deliver(batch.clone());
+        let answers = match persist(shared.environment.as_ref(), FOR_EVER, call).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                // Deliveries are repeated, not looked up: the same id is delivered once.
+                tracing::warn!(%error, "outcomes could not be delivered, trying again");
+                shared.environment.sleep(Duration::from_millis(200)).await;
+                return;
+            }
+        };
+        self.setbacks = 0;
+        for (finished, answer) in std::mem::take(&mut self.outcomes).into_iter().zip(answers) {
+            match answer {
+                Delivered::Ended(_) => {
+                    hand_back(&shared, HandBack { claim: finished.claim, how: Returned::Confirmed })
+                }
+                Delivered::Entry(_) | Delivered::Unknown | Delivered::Fenced => {
+                    shared.hands.let_go(&finished.claim);
+                }
+            }
+        }
+    }
+
+    /// Nothing of the run is ours to do any more.
+    pub(crate) fn forget(&mut self) {
+        self.drop_program();
+        self.dropped.clear();
+        self.steps.clear();
+        self.unread.clear();
+        for finished in std::mem::take(&mut self.outcomes) {
+            hand_back(&self.shared, HandBack { claim: finished.claim, how: Returned::Confirmed });
+        }
+        if let Some(hold) = self.hold.take() {
+            self.shared.hands.let_go(&hold.claim);
+        }
+    }
+}
+
+/// The id of an outcome's delivery: one for each claim.
+fn outcome_id(claim: &Claim) -> String {
+    format!("outcome:{}:{}:{}", claim.place, claim.seq, claim.number)
+}
