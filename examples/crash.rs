@@ -4,7 +4,8 @@
 //!
 //! `crash work URL LEDGER RUNS` starts runs of five steps in both styles and ends when all have
 //! ended; `crash hold URL LEDGER` is a second process that holds its claims until the file
-//! `LEDGER.release` appears.
+//! `LEDGER.release` appears; `crash abort URL activity|step` has an activity or a step that kills
+//! its process every time.
 #![allow(clippy::print_stdout, reason = "the test reads what it prints")]
 #![allow(
     clippy::disallowed_methods,
@@ -22,6 +23,8 @@ const MACHINE_STEP: ActivityRef<String, String> = ActivityRef::new("machine-step
 const FUNCTION_STEP: ActivityRef<String, String> = ActivityRef::new("function-step");
 const FUNCTION: WorkflowRef<u32, Vec<String>> = WorkflowRef::new("five-function");
 const HELD: WorkflowRef<(), String> = WorkflowRef::new("held");
+const ABORTING: WorkflowRef<String, String> = WorkflowRef::new("aborting");
+const ABORT: ActivityRef<(), ()> = ActivityRef::new("abort");
 const HOLD: ActivityRef<(), u32> = ActivityRef::new("hold");
 
 /// Kills are many here, and none is the activity's fault.
@@ -186,6 +189,29 @@ async fn hold(url: &str, ledger: &str) -> Result<()> {
     Ok(())
 }
 
+fn die() -> Result<()> {
+    std::process::abort()
+}
+
+/// Work that kills its process, in an activity or in place.
+async fn abort(url: &str, how: &str) -> Result<()> {
+    let engine = Engine::builder()
+        .function(ABORTING, async |ctx: Ctx, how: String| {
+            let failed = match how.as_str() {
+                "step" => ctx.step("abort", async || die()).await,
+                _ => ctx.activity(ABORT, &()).await,
+            };
+            Ok(failed.map_or_else(|failure| failure.kind.to_string(), |()| "survived".to_owned()))
+        })
+        .activity_fn(ABORT, async |_, ()| die())
+        .start(url)
+        .await?;
+    let run = engine.start(ABORTING, &how.to_owned()).idempotency_key("abort").await?;
+    println!("ended as {}", run.result().await?);
+    engine.stop().await?;
+    Ok(())
+}
+
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -193,7 +219,12 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let done = match args.as_slice() {
         ["work", url, ledger, runs] => work(url, Ledger::new(ledger), runs.parse()?).await,
         ["hold", url, ledger] => hold(url, ledger).await,
-        _ => return Err("usage: crash work URL LEDGER RUNS | crash hold URL LEDGER".into()),
+        ["abort", url, how] => abort(url, how).await,
+        _ => {
+            return Err(
+                "usage: crash work URL LEDGER RUNS | hold URL LEDGER | abort URL HOW".into()
+            );
+        }
     };
     done.map_err(|error| error.to_string().into())
 }

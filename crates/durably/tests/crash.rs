@@ -120,6 +120,37 @@ async fn nothing_is_lost_and_nothing_recorded_twice_through_fifty_kills() {
     assert!(checked.lost > 0, "kills that hit nothing prove nothing");
 }
 
+/// Starts the program until it survives; gives the number of deaths and what it said.
+fn until_it_survives(scene: &Scene, how: &str) -> (u32, String) {
+    for deaths in 0..10 {
+        let output = Command::new(program()).args(["abort", &scene.url(), how]).output().unwrap();
+        if output.status.success() {
+            return (deaths, String::from_utf8(output.stdout).unwrap());
+        }
+    }
+    panic!("work that kills its process must not go on for ever");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_kills_its_process_ends_in_the_dead_letters() {
+    for how in ["activity", "step"] {
+        let scene = Scene::new();
+        let (deaths, said) = until_it_survives(&scene, how);
+        assert_eq!((deaths, said.as_str()), (3, "ended as lost\n"), "{how}");
+        let client = Client::connect(&scene.url()).await.unwrap();
+        let letters = client.dead_letters(None, 10).await.unwrap();
+        assert_eq!(letters.len(), 1, "{how}: {letters:?}");
+        assert_eq!(letters[0].attempts, 3, "{how}: {letters:?}");
+        let runs = client.runs(RunQuery::default()).await.unwrap();
+        let trail = client.handle_by_id(runs[0].identity.id).trail().await.unwrap();
+        let lost = trail[0].entries.iter().filter_map(|entry| match &entry.what {
+            durably::TrailStep::Lost { attempt, died: true, .. } => Some(*attempt),
+            _ => None,
+        });
+        assert_eq!(lost.collect::<Vec<_>>(), [1, 2, 3], "{how}: every death shows");
+    }
+}
+
 #[derive(Debug, Default)]
 struct Checked {
     events: usize,

@@ -151,8 +151,10 @@ impl Generator {
     }
 
     fn time(&mut self) -> Duration {
-        let times = [1, 1000, 1000, 2000, 5000, 5000, 10_000, 20_000, 30_000, 61_000, 660_000];
-        Duration::from_millis(self.dice.one(&times))
+        let short = [1, 500, 1000, 1000, 2000, 2000, 3000, 5000, 5000, 10_000];
+        let long = [20_000, 30_000, 61_000, 61_000, 660_000];
+        let times = if self.dice.chance(85) { &short[..] } else { &long[..] };
+        Duration::from_millis(self.dice.one(times))
     }
 
     pub(super) fn draw(&mut self) -> u64 {
@@ -483,7 +485,7 @@ impl Generator {
             batch.push(self.start_one(Some(&who)));
         }
         if self.dice.chance(15) {
-            batch.extend(self.aside_of(&who).await);
+            batch.extend(self.aside_of().await);
         }
         let mut seen = std::collections::BTreeSet::new();
         batch.retain(|commit| seen.insert(commit.run));
@@ -504,12 +506,12 @@ impl Generator {
 
     async fn aside(&mut self) -> Option<Command> {
         let who = self.anybody().await?;
-        let commit = self.aside_of(&who).await?;
+        let commit = self.aside_of().await?;
         self.batch(who, commit).await
     }
 
     /// A commit without any claim.
-    async fn aside_of(&mut self, _who: &WorkerId) -> Option<RunCommit> {
+    async fn aside_of(&mut self) -> Option<RunCommit> {
         let views = self.views(false).await;
         let raw = views.iter().filter(|view| view.workflow_type.as_str() == RAW).cloned();
         let view = self.dice.pick(&raw.collect::<Vec<_>>())?.clone();
@@ -517,7 +519,11 @@ impl Generator {
             true => Seq(view.head.0 + 1),
             false => view.head,
         };
-        let commit = self.commit_on(view.identity.id, Base::Head(head));
+        let run = match self.dice.chance(4) {
+            true => self.run_id(),
+            false => view.identity.id,
+        };
+        let commit = self.commit_on(run, Base::Head(head));
         let filled = raw::fill(&mut self.dice, &view, None, Vec::new(), commit);
         Some(self.with_deliveries(filled).await)
     }

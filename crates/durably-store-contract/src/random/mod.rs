@@ -31,9 +31,9 @@ use std::sync::Arc;
 use tally::Tally;
 
 /// Seeds that are always tried.
-const SEEDS: std::ops::Range<u64> = 1..13;
+const SEEDS: std::ops::Range<u64> = 1..21;
 /// So many commands of each.
-const STEPS: usize = 200;
+const STEPS: usize = 250;
 /// So often everything is compared.
 const COMPARE_EVERY: usize = 10;
 
