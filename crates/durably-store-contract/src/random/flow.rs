@@ -120,6 +120,6 @@ fn options(dice: &mut Dice) -> ActivityOptions {
     }
     options.priority = dice.chance(20).then(|| dice.below(3) as i32 - 1);
     options.queue = dice.chance(20).then(|| "second".into());
-    options.deaths_max = dice.chance(20).then(|| dice.upto(2) as u32);
+    options.deaths_max = dice.chance(50).then(|| dice.upto(2) as u32);
     options
 }

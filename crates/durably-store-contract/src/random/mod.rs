@@ -2,8 +2,8 @@
 //!
 //! After every command both must have said the same, and the invariants must hold of the memory
 //! store; every few commands, and at the end, all that their reads show is compared. A difference
-//! is made as short as it gets and printed with its seed; `DURABLY_SEED` repeats one seed, and
-//! `DURABLY_STEPS` makes it longer.
+//! is made as short as it gets and printed with its seed; `DURABLY_SEED` repeats that seed.
+//! `DURABLY_SEEDS` tries so many, one after the other, and `DURABLY_STEPS` makes each longer.
 
 mod command;
 mod decide;
@@ -47,13 +47,17 @@ pub(crate) async fn fixed_seeds_agree_with_memory(world: &World) {
 
 pub(crate) async fn a_fresh_seed_agrees_with_memory(world: &World) {
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
-    let seed = number("DURABLY_SEED").unwrap_or_else(|| RandomState::new().hash_one("seed"));
-    let steps = number("DURABLY_STEPS").map_or(3 * STEPS, |steps| steps as usize);
+    let fresh = || RandomState::new().hash_one("seed") >> 1;
+    let seed: u64 = number("DURABLY_SEED").unwrap_or_else(fresh);
+    let seeds = number("DURABLY_SEEDS").unwrap_or(1);
+    let steps = number("DURABLY_STEPS").map_or(2 * STEPS, |steps| steps as usize);
     #[allow(clippy::print_stdout, reason = "the seed is wanted where the test fails")]
     {
-        println!("DURABLY_SEED={seed}");
+        println!("DURABLY_SEED={seed} DURABLY_SEEDS={seeds} DURABLY_STEPS={steps}");
     }
-    explore(world, seed, steps, &mut Tally::default()).await;
+    for seed in seed..seed + seeds {
+        explore(world, seed, steps, &mut Tally::default()).await;
+    }
 }
 
 /// How a sequence failed.
@@ -98,7 +102,7 @@ async fn report(world: &World, seed: u64, sequence: Vec<Command>, failure: Failu
         shortest.iter().enumerate().map(|(at, c)| format!("{}. {c:?}", at + 1)).collect();
     panic!(
         "seed {seed}, command {steps}: {}\n{}\n\nthe shortest sequence found:\n{}\n\nafter its \
-         last command: {}\n{}\n\nDURABLY_SEED={seed} repeats it",
+         last command: {}\n{}\n\nDURABLY_SEED={seed} DURABLY_STEPS={steps} repeats it",
         first.kind,
         first.what,
         listed.join("\n"),

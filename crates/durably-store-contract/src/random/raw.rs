@@ -110,7 +110,7 @@ fn put(dice: &mut Dice, place: Place, seq: Seq) -> TaskPut {
             let options = ActivityOptions {
                 start_to_close: dice.chance(50).then(|| secs(dice.upto(40) as u64)),
                 heartbeat: dice.chance(20).then(|| secs(dice.upto(20) as u64)),
-                deaths_max: dice.chance(30).then(|| dice.upto(3) as u32),
+                deaths_max: dice.chance(60).then(|| dice.upto(3) as u32),
                 ..ActivityOptions::default()
             };
             TaskPut {

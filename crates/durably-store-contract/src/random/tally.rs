@@ -2,7 +2,7 @@
 
 use super::command::{Command, Reply};
 use durably_store::{
-    BeatAnswer, Claimed, ClaimedWork, CommitAnswer, Delivered, RunCommit, TurnAfter,
+    BeatAnswer, Claimed, ClaimedWork, CommitAnswer, Delivered, InboxEntry, RunCommit, TurnAfter,
 };
 use std::collections::BTreeMap;
 
@@ -11,7 +11,17 @@ use std::collections::BTreeMap;
 pub(super) struct Tally(BTreeMap<&'static str, usize>);
 
 /// All that the fixed seeds must reach.
-const REACHED: [&str; 33] = [
+const REACHED: [&str; 41] = [
+    // Facts that a holder was given.
+    "ActivityCompleted",
+    "ActivityFailed",
+    "ActivityTimedOut",
+    "ActivityLost",
+    "RetryDue",
+    "TimerFired",
+    "RunTimedOut",
+    "CancelRequested",
+    // Answers.
     "committed",
     "conflict",
     "end conflict",
@@ -55,6 +65,12 @@ impl Tally {
     fn saw_if(&mut self, holds: bool, what: &'static str) {
         if holds {
             self.saw(what);
+        }
+    }
+
+    fn saw_entries(&mut self, entries: &[InboxEntry]) {
+        for entry in entries {
+            self.saw(entry.fact.name());
         }
     }
 
@@ -110,6 +126,7 @@ impl Tally {
         if let CommitAnswer::Committed(committed) = answer {
             self.saw_if(committed.turn.is_some(), "turn kept");
             self.saw_if(!committed.unread.is_empty(), "turn kept with unread");
+            self.saw_entries(&committed.unread);
             self.saw_if(commit.operator, "operator");
             let parks = matches!(commit.turn, TurnAfter::Park { .. }) && commit.holder.is_some();
             self.saw_if(parks, "parked");
@@ -122,7 +139,8 @@ impl Tally {
         };
         for task in tasks {
             match &task.work {
-                ClaimedWork::Turn { first, losses, .. } => {
+                ClaimedWork::Turn { first, losses, unread } => {
+                    self.saw_entries(unread);
                     self.saw("turn claimed");
                     self.saw_if(first.is_some(), "first turn claimed");
                     self.saw_if(!losses.is_empty(), "claimed after a loss");
