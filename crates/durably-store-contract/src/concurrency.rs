@@ -22,6 +22,9 @@ const ROUNDS: usize = 10;
 /// Nobody looks longer than this for something that another has promised.
 const LOOKS_MAX: usize = 100_000;
 
+/// What somebody does with a handle.
+type Task<F> = Box<dyn FnOnce(Arc<dyn Store>) -> F + Send>;
+
 /// Runs tasks that begin together, every other one on another handle; their results in order.
 async fn at_once<T, F>(world: &World, tasks: Vec<impl FnOnce(Arc<dyn Store>) -> F>) -> Vec<T>
 where
@@ -188,7 +191,7 @@ pub(crate) async fn no_acknowledged_signal_vanishes_at_the_end(world: &World) {
     for _ in 0..ROUNDS {
         let run = world.begun([]).await;
         let ids: Vec<_> = (0..5).map(|_| world.commit_id()).collect();
-        let mut tasks: Vec<Box<dyn FnOnce(Arc<dyn Store>) -> _ + Send>> = Vec::new();
+        let mut tasks: Vec<Task<_>> = Vec::new();
         for sender in 0..4 {
             tasks.push(Box::new(move |store| send_until_ended(store, run, sender)));
         }
@@ -369,7 +372,7 @@ pub(crate) async fn no_delivery_is_missed_by_a_holder_that_lets_go(world: &World
         let run = turn.run;
         let release = world.turn_of(&turn);
         let mine = who.clone();
-        let tasks: Vec<Box<dyn FnOnce(Arc<dyn Store>) -> _ + Send>> = vec![
+        let tasks: Vec<Task<_>> = vec![
             Box::new(move |store| race(store, Race::Commit(Some(mine), Box::new(release)))),
             Box::new(move |store| race(store, Race::Deliver(run))),
         ];

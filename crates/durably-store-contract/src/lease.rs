@@ -44,7 +44,7 @@ pub(crate) async fn claims_of_a_silent_process_return_with_the_loss_noted(world:
     assert_eq!((row.state, row.attempt, row.attempts), (TaskState::Ready, None, 1));
     let attempt = Attempt { number: 1, worker: who.clone(), started_at: claimed_at };
     let loss = Loss { attempt, lost_at: world.now(), cause: LossCause::Died };
-    assert_eq!(row.losses, [loss.clone()]);
+    assert_eq!(row.losses, std::slice::from_ref(&loss));
     let other = world.worker("heir").await;
     let task = world.claim_one(&other).await;
     let ClaimedWork::Activity(work) = task.work else { panic!("an activity") };

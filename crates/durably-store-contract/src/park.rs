@@ -7,7 +7,11 @@ use durably_kernel::{Place, RunId, Seq, Summary, TaskState, WorkerId};
 use durably_store::{Base, ClaimedWork, Parked, Registration, RunCommit, TurnAfter};
 
 fn park(delay: u64, reason: &str) -> TurnAfter {
-    TurnAfter::Park { delay: secs(delay), code: "DUR-0012".into(), reason: reason.into() }
+    TurnAfter::Park {
+        delay: secs(delay),
+        code: durably_kernel::Code::DIVERGED.as_str().into(),
+        reason: reason.into(),
+    }
 }
 
 /// The commit that parks: without events, and the summary stays.
@@ -31,7 +35,7 @@ pub(crate) async fn a_parked_run_waits_and_says_why(world: &World) {
     done(world.commit(&who, parking(world, &turn, 5, "the code diverged")).await);
     let view = world.view(turn.run).await;
     let expected = Parked {
-        code: "DUR-0012".into(),
+        code: durably_kernel::Code::DIVERGED.as_str().into(),
         reason: "the code diverged".into(),
         times: 1,
         at: world.now(),

@@ -173,7 +173,7 @@ pub(crate) async fn long_texts_are_kept(world: &World) {
         summary: None,
         turn: durably_store::TurnAfter::Park {
             delay: secs(5),
-            code: "DUR-0012".into(),
+            code: durably_kernel::Code::DIVERGED.as_str().into(),
             reason: long.clone(),
         },
         ..world.turn_of(&turn)

@@ -223,6 +223,12 @@ select
     strftime('%Y-%m-%dT%H:%M:%fZ', (t.heartbeat_by - t.heartbeat_ms) / 1000.0, 'unixepoch')
         as heartbeat_at,
     t.attempt,
+    case t.kind when 'activity' then coalesce(t.options ->> '$.retry.attempts', 3) end
+        as max_attempts,
+    t.options -> '$.schedule_to_start_ms' as schedule_to_start_timeout,
+    case t.kind when 'activity' then coalesce(t.options ->> '$.start_to_close_ms', 600000) end
+        as start_to_close_timeout,
+    t.heartbeat_ms as heartbeat_timeout,
     t.deaths,
     t.losses,
     t.details,

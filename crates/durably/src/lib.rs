@@ -63,3 +63,8 @@ pub mod prelude {
     };
     pub use std::time::Duration;
 }
+
+/// The guide's code is compiled by the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;

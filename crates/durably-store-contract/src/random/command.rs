@@ -62,7 +62,7 @@ impl Command {
             Command::Drain(who) => store.drain(who).await.map(done)?,
             Command::Leave(who) => store.leave(who).await.map(done)?,
             Command::Commit(who, batch) => {
-                Reply::Committed(store.commit(who, batch).await?).as_far_as_looked()
+                Reply::Committed(store.commit(who, batch).await?).but_what_waits()
             }
             Command::LookUp(run, commit) => Reply::Found(store.look_up(run, commit).await?),
             Command::Claim(call) => Reply::Claimed(store.claim(call).await?),
@@ -113,7 +113,7 @@ impl Command {
 
 impl Reply {
     /// What waits is told as far as the store looked: that alone may differ between stores.
-    fn as_far_as_looked(mut self) -> Reply {
+    fn but_what_waits(mut self) -> Reply {
         if let Reply::Committed(answers) = &mut self {
             for answer in answers {
                 if let CommitAnswer::Committed(committed) = answer {

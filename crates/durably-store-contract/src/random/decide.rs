@@ -176,7 +176,7 @@ pub(super) fn outcome(dice: &mut Dice, work: &ClaimedActivity, claim: Claim) -> 
 pub(super) fn park(dice: &mut Dice) -> TurnAfter {
     TurnAfter::Park {
         delay: dice.one(&[secs(5), secs(10), secs(300)]),
-        code: "DUR-0012".to_owned(),
+        code: durably_kernel::Code::DIVERGED.to_string(),
         reason: format!("reason {}", dice.below(3)),
     }
 }

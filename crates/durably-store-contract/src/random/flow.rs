@@ -21,7 +21,7 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn of(seed: u64) -> Flow {
-        Flow { deaf: seed % 2 == 0 }
+        Flow { deaf: seed.is_multiple_of(2) }
     }
 }
 

@@ -6,6 +6,7 @@
 //! `DURABLY_SEEDS` tries so many, one after the other, and `DURABLY_STEPS` makes each longer.
 
 mod command;
+mod compose;
 mod decide;
 mod dice;
 mod flow;
@@ -13,6 +14,7 @@ mod generate;
 mod invariant;
 mod life;
 mod raw;
+mod reach;
 mod shrink;
 mod tally;
 

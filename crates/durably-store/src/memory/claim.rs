@@ -137,8 +137,8 @@ impl State {
 }
 
 fn first_event(record: &RunRecord) -> Option<Box<durably_kernel::Event>> {
-    let pending = record.status == RunStatus::Pending;
-    pending.then(|| Box::new(record.history[0].events[0].clone()))
+    let first = record.history.first()?.events.first()?;
+    (record.status == RunStatus::Pending).then(|| Box::new(first.clone()))
 }
 
 fn activity(row: &Row) -> ClaimedActivity {
