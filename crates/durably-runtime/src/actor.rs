@@ -15,7 +15,8 @@ use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
 use crate::turn::code_of;
 use durably_kernel::{
-    ActivityId, Attempt, Claim, Fact, Loss, RunId, Seq, TimeoutKind, Timestamp, TurnError,
+    ActivityId, Attempt, Claim, Fact, Loss, LossCause, RunId, Seq, TimeoutKind, Timestamp,
+    TurnError,
 };
 use durably_store::{ClaimedTask, ClaimedWork, Delivery, InboxEntry};
 use std::collections::BTreeMap;
@@ -33,6 +34,13 @@ pub(crate) struct Hold {
     pub(crate) owes_turn: bool,
     /// How often in a row the run was parked.
     pub(crate) parked_times: u32,
+}
+
+impl Hold {
+    /// How many holders died since the last commit; graceful stops are free.
+    pub(crate) fn deaths(&self) -> usize {
+        self.losses.iter().filter(|loss| loss.cause == LossCause::Died).count()
+    }
 }
 
 /// An attempt of an inline step that was begun here.
@@ -201,6 +209,7 @@ impl Actor {
         let polled = std::future::poll_fn(|cx| program.poll_steps(cx));
         tokio::select! {
             biased;
+            () = self.shared.ended.cancelled() => {}
             () = self.arrived.notified() => {}
             outcome = polled => match outcome {
                 Ok(outcome) => self.hear_step(outcome),
@@ -284,17 +293,24 @@ impl Actor {
         self.unread.clear();
         self.look_for_unread = false;
         let facts: Vec<Fact> = self.steps.drain(..).collect();
-        if facts.is_empty() {
+        if !facts.is_empty() {
+            let orphans = deliver_orphans(self.shared.clone(), self.run, facts);
+            self.shared.environment.spawn(Box::pin(orphans));
+        }
+    }
+}
+
+/// What became of inline steps whose program was dropped goes to the inbox.
+pub(crate) async fn deliver_orphans(shared: Arc<Shared>, run: RunId, facts: Vec<Fact>) {
+    let batch: Vec<Delivery> = facts.iter().map(|fact| orphan(run, fact)).collect();
+    let call = || shared.store.deliver(batch.clone());
+    while let Err(error) = persist(shared.environment.as_ref(), FOR_EVER, call).await {
+        // Deliveries are repeated, not looked up: the same id is delivered once.
+        tracing::warn!(%error, "the result of an inline step could not be delivered");
+        shared.environment.sleep(shared.settings.poll_ceiling).await;
+        if shared.ended.is_cancelled() {
             return;
         }
-        let (shared, run) = (self.shared.clone(), self.run);
-        self.shared.environment.spawn(Box::pin(async move {
-            let batch: Vec<Delivery> = facts.iter().map(|fact| orphan(run, fact)).collect();
-            let call = || shared.store.deliver(batch.clone());
-            if let Err(error) = persist(shared.environment.as_ref(), FOR_EVER, call).await {
-                tracing::warn!(%error, "the result of an inline step could not be delivered");
-            }
-        }));
     }
 }
 
@@ -304,6 +320,7 @@ fn orphan(run: RunId, fact: &Fact) -> Delivery {
         Fact::ActivityCompleted { activity_id, seq, .. }
         | Fact::ActivityFailed { activity_id, seq, .. }
         | Fact::ActivityTimedOut { activity_id, seq, .. } => format!("inline:{activity_id}:{seq}"),
+        Fact::InlineLost { activity_id, seq, .. } => format!("inline-lost:{activity_id}:{seq}"),
         other => format!("inline:{}", other.name()),
     };
     Delivery { run, id, fact: fact.clone(), claim: None }

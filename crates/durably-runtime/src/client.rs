@@ -125,7 +125,12 @@ impl Caller {
     }
 
     /// Starts a run, or finds the one of the same id or key.
-    pub async fn start(&self, request: StartRequest) -> Result<Started, RuntimeError> {
+    pub async fn start(&self, mut request: StartRequest) -> Result<Started, RuntimeError> {
+        if let Some((_, _, id)) = &mut request.signal {
+            // One id for all repeats: the signal is delivered once.
+            let fresh = || fresh_run_id(self.environment.as_ref(), 0).to_string();
+            id.get_or_insert_with(fresh);
+        }
         check_start(&request)?;
         let now = self.ask(|| self.store.now()).await?;
         let fresh = fresh_run_id(self.environment.as_ref(), now.0);

@@ -47,7 +47,8 @@ impl Engine {
         // Listening begins before anything can change.
         environment.spawn_vital(Box::pin(life::hints(shared.clone())));
         let call = || shared.store.register(life::registration(&shared));
-        let now = persist(environment.as_ref(), A_WHILE, call).await?;
+        let registered = persist(environment.as_ref(), A_WHILE, call).await;
+        let now = registered.inspect_err(|_| shared.ended.cancel())?;
         shared.clock.hear(environment.as_ref(), now);
         sweeper::sweep(&shared).await;
         environment.spawn_vital(Box::pin(committer::run(shared.clone(), submissions)));

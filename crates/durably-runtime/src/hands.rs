@@ -184,6 +184,11 @@ impl Hands {
         self.inner.lock().held.values().filter_map(|hand| hand.heartbeat).min()
     }
 
+    /// Claims that wait for a beat to confirm them.
+    pub(crate) fn unconfirmed(&self) -> usize {
+        self.inner.lock().unconfirmed.len()
+    }
+
     pub(crate) fn add_unconfirmed(&self, tasks: Vec<ClaimedTask>) {
         self.inner.lock().unconfirmed.extend(tasks);
     }

@@ -4,9 +4,9 @@ use crate::mailbox::Message;
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::{Shared, host_name};
 use crate::token::CancelReason;
-use crate::worker::take_up;
+use crate::worker::{hand_back, take_up};
 use durably_kernel::{Claim, Place};
-use durably_store::{Beat, BeatAnswer, Hint, Registration};
+use durably_store::{Beat, BeatAnswer, HandBack, Hint, Registration, Returned};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,13 +56,18 @@ async fn beat(shared: &Arc<Shared>) {
     match answer {
         BeatAnswer::Refused => reborn(shared).await,
         BeatAnswer::Alive { lost, cancelling, unnamed, unread, now } => {
+            shared.beat_succeeded();
             shared.clock.hear(shared.environment.as_ref(), now);
             let confirmed = shared.hands.take_unconfirmed(&beat.claims);
             let stands = |claim: &Claim| !lost.contains(claim) && !cancelling.contains(claim);
-            confirmed
-                .into_iter()
-                .filter(|task| stands(&task.claim))
-                .for_each(|task| take_up(shared, task));
+            for task in confirmed {
+                match stands(&task.claim) {
+                    true => take_up(shared, task),
+                    false => {
+                        hand_back(shared, HandBack { claim: task.claim, how: Returned::Confirmed })
+                    }
+                }
+            }
             lost.iter().for_each(|claim| claim_lost(shared, claim));
             for claim in &cancelling {
                 shared.hands.cancel(claim, CancelReason::RunCancelled);

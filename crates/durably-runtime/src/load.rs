@@ -2,6 +2,7 @@
 //! cannot.
 
 use crate::actor::Actor;
+use crate::actor::deliver_orphans;
 use crate::cache::View;
 use crate::host::panic_text;
 use crate::persist::{FOR_EVER, persist};
@@ -162,8 +163,12 @@ impl Actor {
 
     /// The run waits, with a reason that people can read; nothing of it is lost.
     pub(crate) async fn park(&mut self, code: Code, reason: &str) {
+        let facts = self.unsettled_steps();
         self.drop_program();
         let Some(hold) = self.hold.take() else { return };
+        if !facts.is_empty() {
+            deliver_orphans(self.shared.clone(), self.run, facts).await;
+        }
         tracing::warn!(%code, reason, durable.workflow.id = %self.run, "a run is parked");
         let claim = hold.claim;
         if let Some(head) = head_now(self.shared.clone(), self.run).await {

@@ -28,12 +28,15 @@ impl Actor {
         let mut claims = offers.admitted.clone();
         claims.extend(self.hold.as_ref().map(|hold| hold.claim));
         let id = commit.id;
+        let sent = self.shared.environment.monotonic();
         self.shared.hands.set_committing(&claims, true);
         let verdict = self.shared.commit(commit).await;
         self.shared.hands.set_committing(&claims, false);
+        let took = self.shared.environment.monotonic().saturating_sub(sent);
+        let late = took > self.shared.settings.beat;
         match verdict {
             Verdict::Answer(CommitAnswer::Committed(committed)) => {
-                self.committed(*committed, &offers);
+                self.committed(*committed, &offers, late);
             }
             Verdict::Answer(answer) => self.refused(answer).await,
             Verdict::Ambiguous => self.look_up(id, &offers).await,
@@ -77,15 +80,17 @@ impl Actor {
         }
     }
 
-    fn committed(&mut self, committed: Committed, offers: &Offers) {
+    fn committed(&mut self, committed: Committed, offers: &Offers, late: bool) {
         self.shared.clock.hear(self.shared.environment.as_ref(), committed.now);
         (self.end_conflicts, self.setbacks) = (0, 0);
         self.settle_claims(&offers.admitted);
+        // A commit that landed proves that the view was at the head.
+        self.confirm(&offers.late);
         self.steps.clear();
         self.dropped.clear();
         self.unread = committed.unread;
         self.look_for_unread = false;
-        self.settle_hold(committed.turn);
+        self.settle_hold(committed.turn, late);
         self.at_head = self.hold.is_some();
         if offers.ended {
             self.begun.clear();
@@ -105,13 +110,15 @@ impl Actor {
         }
     }
 
-    fn settle_hold(&mut self, turn: Option<Claim>) {
+    fn settle_hold(&mut self, turn: Option<Claim>, late: bool) {
         match (turn, &mut self.hold) {
             (Some(claim), Some(hold)) if hold.claim == claim => {
                 hold.losses.clear();
                 hold.owes_turn = false;
                 hold.parked_times = 0;
             }
+            // The row may have been taken back meanwhile: a beat reports it, if it is ours.
+            (Some(_), _) if late => self.hold = None,
             (Some(claim), _) => {
                 let in_hand = InHand {
                     token: Default::default(),
@@ -179,7 +186,10 @@ impl Actor {
             }
             CommitAnswer::Fenced(claims) => {
                 self.drop_program();
-                self.settle_claims(&claims);
+                // A row that is cancelling waits for this; one that is not ours is left alone.
+                let fenced = |claim: &&Claim| self.outcomes.iter().any(|f| f.claim == **claim);
+                let outcomes: Vec<Claim> = claims.iter().filter(fenced).copied().collect();
+                self.confirm(&outcomes);
                 if self.hold.as_ref().is_some_and(|hold| claims.contains(&hold.claim)) {
                     self.lose_hold();
                 }
@@ -214,7 +224,12 @@ impl Actor {
         let call = || shared.store.look_up(self.run, id);
         match persist(shared.environment.as_ref(), FOR_EVER, call).await {
             Ok(true) => {
+                if let Some(hold) = &mut self.hold {
+                    hold.losses.clear();
+                    hold.parked_times = 0;
+                }
                 self.settle_claims(&offers.admitted);
+                self.confirm(&offers.late);
                 self.steps.clear();
                 self.unread.clear();
                 if offers.ended {
@@ -256,10 +271,10 @@ impl Actor {
         self.setbacks = 0;
         for (finished, answer) in std::mem::take(&mut self.outcomes).into_iter().zip(answers) {
             match answer {
-                Delivered::Ended(_) => {
+                Delivered::Ended(_) | Delivered::Fenced => {
                     hand_back(&shared, HandBack { claim: finished.claim, how: Returned::Confirmed })
                 }
-                Delivered::Entry(_) | Delivered::Unknown | Delivered::Fenced => {
+                Delivered::Entry(_) | Delivered::Unknown => {
                     shared.hands.let_go(&finished.claim);
                 }
             }

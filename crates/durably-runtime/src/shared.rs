@@ -17,6 +17,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+/// The beats that succeeded: without a gap since, and the last one.
+#[derive(Debug)]
+struct Beats {
+    since: Duration,
+    last: Duration,
+}
+
 /// What all parts of an engine share.
 pub(crate) struct Shared {
     pub(crate) environment: Arc<dyn Environment>,
@@ -38,8 +45,8 @@ pub(crate) struct Shared {
     pub(crate) ended: CancellationToken,
     who: RwLock<WorkerId>,
     draining: AtomicBool,
-    /// Since when beats have succeeded without a gap.
-    healthy_since: Mutex<Duration>,
+    /// The beats that succeeded.
+    beats: Mutex<Beats>,
 }
 
 impl Shared {
@@ -51,7 +58,8 @@ impl Shared {
         commits: mpsc::Sender<Submission>,
     ) -> Shared {
         let who = incarnation(environment.as_ref());
-        let healthy_since = Mutex::new(environment.monotonic());
+        let now = environment.monotonic();
+        let beats = Mutex::new(Beats { since: now, last: now });
         let cache = Mutex::new(Cache::new(settings.cache_bytes_max));
         Shared {
             environment,
@@ -69,7 +77,7 @@ impl Shared {
             ended: CancellationToken::new(),
             who: RwLock::new(who),
             draining: AtomicBool::new(false),
-            healthy_since,
+            beats,
         }
     }
 
@@ -94,13 +102,25 @@ impl Shared {
     }
 
     pub(crate) fn beat_failed(&self) {
-        *self.healthy_since.lock() = self.environment.monotonic();
+        self.beats.lock().since = self.environment.monotonic();
+    }
+
+    pub(crate) fn beat_succeeded(&self) {
+        let now = self.environment.monotonic();
+        let mut beats = self.beats.lock();
+        // A gap (the process or the machine stood still) is no health.
+        if now.saturating_sub(beats.last) > self.settings.beat * 3 {
+            beats.since = now;
+        }
+        beats.last = now;
     }
 
     /// Whether beats have succeeded for so long that silence of others means their death.
     pub(crate) fn may_declare(&self) -> bool {
-        let since = *self.healthy_since.lock();
-        self.environment.monotonic().saturating_sub(since) >= self.settings.stale_after
+        let now = self.environment.monotonic();
+        let beats = self.beats.lock();
+        now.saturating_sub(beats.last) <= self.settings.beat * 2
+            && now.saturating_sub(beats.since) >= self.settings.stale_after
     }
 
     pub(crate) fn moment(&self) -> Moment {

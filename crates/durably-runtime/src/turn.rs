@@ -1,6 +1,6 @@
 //! One turn: the facts in order, what run and program make of them.
 
-use crate::actor::{Actor, Hold};
+use crate::actor::{Actor, Begun, Hold};
 use crate::host::panic_text;
 use crate::worker::hand_back;
 use durably_kernel::{
@@ -28,7 +28,7 @@ impl Actor {
     /// One turn: load if needed, offer the facts, commit, act on the answer.
     pub(crate) async fn turn(&mut self) {
         let (lost, parked) =
-            self.hold.as_ref().map_or((0, 0), |hold| (hold.losses.len(), hold.parked_times));
+            self.hold.as_ref().map_or((0, 0), |hold| (hold.deaths(), hold.parked_times));
         // Losses stay on a parked run's row, so that the next holder can record them.
         if lost >= HOLDERS_LOST_MAX * (parked as usize + 1) {
             let reason = format!("{lost} processes died in a row while they held this run");
@@ -41,16 +41,17 @@ impl Actor {
             return;
         }
         let Some(offers) = self.offer_all().await else { return };
-        self.drop_late(&offers.late);
         let holder = self.hold.is_some();
         if offers.decision.events.is_empty() && !holder {
-            return self.nothing_admitted().await;
+            return self.nothing_admitted(&offers.late);
         }
         let eventless = offers.decision.events.is_empty() && offers.used == 0;
         let waits_on = holder && eventless && !self.begun.is_empty() && !self.draining;
         if let (true, Some(hold)) = (waits_on, &mut self.hold) {
             // Steps go on; there is nothing to tell the store.
             hold.owes_turn = false;
+            self.steps.clear();
+            self.confirm(&offers.late);
             return;
         }
         self.commit(offers).await;
@@ -145,6 +146,29 @@ impl Actor {
         asked.map(|(version, _)| (Source::Inner, Fact::Begin { version }))
     }
 
+    /// What is known of inline steps that were begun here: outcomes, and attempts that are lost
+    /// since their program is dropped.
+    pub(crate) fn unsettled_steps(&mut self) -> Vec<Fact> {
+        let mut facts: Vec<Fact> = self.steps.drain(..).collect();
+        let Some(view) = &self.view else { return facts };
+        for (id, activity, seq) in view.run.under_way() {
+            if let Some(begun) = self.begun.get(id).filter(|begun| begun.seq == seq) {
+                let loss = self.own_loss(activity.attempt, begun);
+                facts.push(Fact::InlineLost { activity_id: id.clone(), seq, loss });
+            }
+        }
+        facts
+    }
+
+    /// An attempt that was begun here and dropped.
+    fn own_loss(&self, number: u32, begun: &Begun) -> Loss {
+        Loss {
+            attempt: Attempt { number, worker: self.shared.who(), started_at: begun.started_at },
+            lost_at: self.shared.clock.now(self.shared.environment.as_ref()),
+            cause: LossCause::Stopped,
+        }
+    }
+
     /// Attempts of inline steps that nobody will finish.
     fn lost_steps<'a>(&'a self, run: &'a Run, hold: &'a Hold) -> impl Iterator<Item = Fact> + 'a {
         run.under_way().filter_map(move |(id, activity, seq)| {
@@ -154,15 +178,7 @@ impl Actor {
                 return None;
             }
             let loss = match self.dropped.get(id).filter(|begun| begun.seq == seq) {
-                Some(begun) => Loss {
-                    attempt: Attempt {
-                        number: activity.attempt,
-                        worker: self.shared.who(),
-                        started_at: begun.started_at,
-                    },
-                    lost_at: self.shared.clock.now(self.shared.environment.as_ref()),
-                    cause: LossCause::Stopped,
-                },
+                Some(begun) => self.own_loss(activity.attempt, begun),
                 None => {
                     let mut loss = hold.losses.first()?.clone();
                     loss.attempt.number = activity.attempt;
@@ -173,21 +189,20 @@ impl Actor {
         })
     }
 
-    /// Outcomes that a view at the run's head refuses are of no use: their rows are let go.
-    fn drop_late(&mut self, late: &[Claim]) {
-        if !self.at_head {
-            return;
-        }
-        for claim in late {
-            self.outcomes.retain(|finished| finished.claim != *claim);
-            hand_back(&self.shared, HandBack { claim: *claim, how: Returned::Confirmed });
+    /// An outcome is refused only by a view at the head: otherwise load first.
+    fn nothing_admitted(&mut self, late: &[Claim]) {
+        match self.at_head {
+            true => self.confirm(late),
+            false => self.drop_program(),
         }
     }
 
-    /// An outcome is refused only by a view at the head: otherwise load first.
-    async fn nothing_admitted(&mut self) {
-        if !self.at_head {
-            self.drop_program();
+    /// Outcomes that the run does not want, as the store's own history shows: their rows are let
+    /// go.
+    pub(crate) fn confirm(&mut self, late: &[Claim]) {
+        for claim in late {
+            self.outcomes.retain(|finished| finished.claim != *claim);
+            hand_back(&self.shared, HandBack { claim: *claim, how: Returned::Confirmed });
         }
     }
 }

@@ -40,6 +40,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             biased;
             () = shared.ended.cancelled() => return,
             () = shared.ready.notified() => true,
+            () = freed => true,
             () = shared.environment.sleep(jittered(&shared, pause)) => false,
         };
         pause = match hinted {
@@ -65,7 +66,8 @@ fn jittered(shared: &Shared, pause: Duration) -> Duration {
 fn wants(shared: &Shared) -> Vec<Want> {
     let settings = &shared.settings;
     let turns = settings.turns_max.min(settings.inline_max.saturating_sub(shared.hands.turns()));
-    let activities = settings.slots.saturating_sub(shared.hands.executing());
+    let taken = shared.hands.executing() + shared.hands.unconfirmed();
+    let activities = settings.slots.saturating_sub(taken);
     let wants = [
         Want { any: shared.registry.turns(), most: turns },
         Want { any: shared.registry.activities(), most: activities },
@@ -95,6 +97,10 @@ async fn claim(
             // Repeatable: the call's id stays on the rows it took.
             Err(error) if error.class() == Class::Ambiguous => {
                 tracing::warn!(%error, "the answer to a claim was lost; repeating it");
+                environment.sleep(Duration::from_millis(5)).await;
+                if shared.ended.is_cancelled() {
+                    return None;
+                }
             }
             Err(error) => {
                 tracing::error!(%error, code = %error.code(), "cannot claim tasks");

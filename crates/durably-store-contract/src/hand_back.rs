@@ -157,3 +157,18 @@ pub(crate) async fn a_draining_process_keeps_what_it_has_and_claims_no_more(worl
     assert_eq!(status(world, &who).await, WorkerStatus::Stopped);
     assert_eq!(world.row(turn.run, Place::TURN).await.state, TaskState::Ready);
 }
+
+pub(crate) async fn a_turn_that_goes_back_keeps_the_losses_before(world: &World) {
+    let dead = world.worker("dead").await;
+    let turn = world.held(&dead).await;
+    world.pass(secs(61));
+    world.sweep().await;
+    for name in ["one", "two"] {
+        let who = world.worker(name).await;
+        let task = world.claim_one(&who).await;
+        let ClaimedWork::Turn { losses, .. } = &task.work else { panic!("a turn") };
+        assert_eq!(losses.len(), 1, "of the dead alone");
+        back(world, &who, task.claim, Returned::Stopped).await;
+        assert_eq!(&world.row(turn.run, Place::TURN).await.losses, losses);
+    }
+}

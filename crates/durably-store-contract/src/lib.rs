@@ -49,5 +49,4 @@ mod timer;
 pub use fixture::Fixture;
 #[doc(hidden)]
 pub use list::cases;
-pub use snapshot::Snapshot;
-pub use world::World;
+pub use snapshot::{RunShot, Snapshot};

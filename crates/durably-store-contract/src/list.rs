@@ -231,6 +231,7 @@ macro_rules! each_case {
                 a_process_that_leaves_gives_everything_back
                 leaving_twice_or_unknown_is_nothing
                 a_draining_process_keeps_what_it_has_and_claims_no_more
+                a_turn_that_goes_back_keeps_the_losses_before
             }
             park {
                 a_parked_run_waits_and_says_why
@@ -244,6 +245,7 @@ macro_rules! each_case {
                 who_does_not_hold_the_run_does_not_park_it
                 nobody_holds_a_parked_run
                 an_operator_makes_a_parked_run_ready
+                losses_of_a_parked_run_stay_until_a_turn_records_them
             }
             dead_letter {
                 a_dead_letter_of_a_commit_is_kept

@@ -199,3 +199,25 @@ pub(crate) async fn an_operator_makes_a_parked_run_ready(world: &World) {
     assert_eq!(world.row(run, Place::TURN).await.state, TaskState::Ready);
     assert_eq!(world.view(run).await.parked, None);
 }
+
+/// What was lost is known to the row alone until an event tells it.
+pub(crate) async fn losses_of_a_parked_run_stay_until_a_turn_records_them(world: &World) {
+    let dead = world.worker("dead").await;
+    let mut turn = world.held(&dead).await;
+    world.pass(secs(61));
+    world.sweep().await;
+    let who = world.worker("heir").await;
+    turn.claim = world.claim_one(&who).await.claim;
+    done(world.commit(&who, parking(world, &turn, 5, "panicked")).await);
+    assert_eq!(world.row(turn.run, Place::TURN).await.losses.len(), 1);
+    world.pass(secs(5));
+    world.sweep().await;
+    let task = world.claim_one(&who).await;
+    let ClaimedWork::Turn { losses, .. } = task.work else { panic!("a turn") };
+    assert_eq!(losses.len(), 1);
+    assert_eq!(losses[0].attempt.worker, dead);
+    turn.claim = task.claim;
+    let keep = RunCommit { turn: TurnAfter::Keep, ..world.turn_of(&turn) };
+    done(world.commit(&who, keep).await);
+    assert_eq!(world.row(turn.run, Place::TURN).await.losses, []);
+}

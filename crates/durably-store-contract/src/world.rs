@@ -18,7 +18,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// An empty store and its clock.
-pub struct World {
+pub(crate) struct World {
     /// The store under test.
     pub(crate) store: Arc<dyn Store>,
     /// Stands still until the case moves it.

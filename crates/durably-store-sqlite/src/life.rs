@@ -151,8 +151,8 @@ impl Tx<'_> {
             (Returned::Unstarted, TaskKind::Activity) => {
                 task.attempt = task.attempt.saturating_sub(1);
             }
-            (Returned::Stopped, TaskKind::Activity) => task.note_loss(LossCause::Stopped, self.now),
-            (Returned::Unstarted | Returned::Stopped, _) => {}
+            (Returned::Stopped, _) => task.note_loss(LossCause::Stopped, self.now),
+            (Returned::Unstarted, _) => {}
         }
         self.make_ready(&mut task)?;
         task.save(self.conn)

@@ -94,8 +94,8 @@ impl State {
             // Only a cancelling row can be confirmed away: this one was revived meanwhile.
             (Returned::Confirmed, _) => return,
             (Returned::Unstarted, TaskKind::Activity) => row.attempt -= 1,
-            (Returned::Stopped, TaskKind::Activity) => row.note_loss(LossCause::Stopped, now),
-            (Returned::Unstarted | Returned::Stopped, _) => {}
+            (Returned::Stopped, _) => row.note_loss(LossCause::Stopped, now),
+            (Returned::Unstarted, _) => {}
         }
         State::make_ready(&mut self.order, &mut self.hints, row);
     }

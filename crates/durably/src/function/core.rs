@@ -58,6 +58,10 @@ struct Inner {
     waits_made: u64,
     buffered: BTreeMap<String, VecDeque<Signal>>,
     actions: Vec<Action>,
+    /// Attempts are polled only between turns: a poll within one must not depend on them.
+    driving: bool,
+    /// Steps whose wake was used up by a poll within a turn.
+    missed: BTreeSet<OpId>,
     outcomes: VecDeque<StepOutcome>,
 }
 
@@ -74,6 +78,18 @@ pub(crate) fn mixed(seed: u64, n: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// What a step does about its attempt.
+pub(super) enum Attempt {
+    /// Nothing now: this poll is a turn's.
+    NotNow,
+    /// There is none.
+    None,
+    /// It begins.
+    Begins(Seq),
+    /// It goes on.
+    UnderWay(Seq),
 }
 
 /// An inline step or an activity that is asked for.
@@ -144,18 +160,39 @@ impl Core {
         }
     }
 
-    /// The attempt of an inline step that may begin or is under way.
-    pub(super) fn attempt(&self, id: &OpId) -> Option<(Seq, bool)> {
+    /// The attempt of an inline step that may begin or is under way, for who drives the steps.
+    pub(super) fn attempt(&self, id: &OpId) -> Attempt {
         let mut inner = self.inner.lock();
-        let op = inner.ops.get_mut(id)?;
+        if !inner.driving {
+            inner.missed.insert(id.clone());
+            return Attempt::NotNow;
+        }
+        let Some(op) = inner.ops.get_mut(id) else { return Attempt::None };
         match op.state {
             OpState::Begun(seq) => {
                 op.state = OpState::UnderWay(seq);
-                Some((seq, true))
+                Attempt::Begins(seq)
             }
-            OpState::UnderWay(seq) => Some((seq, false)),
-            OpState::Open | OpState::Resolved(_) => None,
+            OpState::UnderWay(seq) => Attempt::UnderWay(seq),
+            OpState::Open | OpState::Resolved(_) => Attempt::None,
         }
+    }
+
+    /// Begins or ends the time in which attempts are polled.
+    pub(super) fn drive(&self, driving: bool) {
+        self.inner.lock().driving = driving;
+    }
+
+    /// Wakes that polls within turns used up are given again.
+    pub(super) fn wake_missed(&self) {
+        let mut inner = self.inner.lock();
+        let missed = std::mem::take(&mut inner.missed);
+        let wakers: Vec<Waker> = missed
+            .iter()
+            .filter_map(|id| inner.ops.get_mut(id).and_then(|op| op.waker.take()))
+            .collect();
+        drop(inner);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn report(&self, id: &OpId, seq: Seq, result: Result<Payload, Failure>) {

@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+/// A function that wants more polls than this for one event never comes to rest.
+const POLLS_MAX: usize = 10_000;
+
 /// Makes programs of a durable function.
 pub(crate) struct FunctionHost<F, I, O> {
     function: Arc<F>,
@@ -90,6 +93,30 @@ impl FunctionProgram {
         Ok(polled)
     }
 
+    /// Polls until nothing in the function wants another poll: combinators may yield before they
+    /// have polled everything that was woken, and how often must not matter.
+    fn poll_until_settled(&mut self) -> std::result::Result<Poll<Ended>, Fault> {
+        for _ in 0..POLLS_MAX {
+            let polled = self.poll()?;
+            if polled.is_ready() || !self.alarm.rung.load(Ordering::SeqCst) {
+                return Ok(polled);
+            }
+        }
+        Err(foreign("something in it wakes itself without end"))
+    }
+
+    /// Wakes of attempts that came between turns must not decide the order in which the next event
+    /// wakes others.
+    fn settle_wakes(&mut self) -> std::result::Result<(), Fault> {
+        if !self.alarm.rung.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        match self.poll_until_settled()? {
+            Poll::Pending if !self.core.has_actions() => Ok(()),
+            _ => Err(foreign("it went on without an event that let it")),
+        }
+    }
+
     /// Takes an event in; false if nothing in the function can have changed by it.
     fn hear(&mut self, event: &Event) -> bool {
         match event {
@@ -130,11 +157,14 @@ impl Program for FunctionProgram {
         heard: Heard<'_>,
         event: &Event,
     ) -> std::result::Result<Vec<Action>, Fault> {
+        if !matches!(event, Event::VersionPinned { .. }) {
+            self.settle_wakes()?;
+        }
         self.core.set_now(heard.run.now);
         if !self.hear(event) {
             return Ok(vec![]);
         }
-        let polled = self.poll()?;
+        let polled = self.poll_until_settled()?;
         let mut actions = self.core.take_actions();
         match polled {
             Poll::Pending if self.core.waits_for_nothing() => {
@@ -175,10 +205,14 @@ impl HostedProgram for FunctionProgram {
         if let Some(outcome) = self.core.take_outcome() {
             return Poll::Ready(Ok(outcome));
         }
+        self.core.wake_missed();
         if !self.alarm.rung.load(Ordering::SeqCst) {
             return Poll::Pending;
         }
-        match self.poll() {
+        self.core.drive(true);
+        let polled = self.poll();
+        self.core.drive(false);
+        match polled {
             Err(fault) => return Poll::Ready(Err(fault)),
             Ok(Poll::Ready(_)) => {
                 return Poll::Ready(Err(foreign("it ended without an event that let it go on")));

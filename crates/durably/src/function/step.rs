@@ -1,6 +1,6 @@
 //! `ctx.step`: an activity written in place, polled inside of the function's own task.
 
-use super::core::{Asked, Core, OpId};
+use super::core::{Asked, Attempt as Turn, Core, OpId};
 use crate::activity::encode;
 use crate::error::Result;
 use crate::names::Data;
@@ -79,12 +79,13 @@ impl<T: Data> Future for Step<'_, T> {
             return Poll::Ready(decoded(&id, result));
         }
         let seq = match self.core.attempt(&id) {
-            Some((seq, true)) => {
+            Turn::Begins(seq) => {
                 self.attempt = Some((self.make)());
                 seq
             }
-            Some((seq, false)) => seq,
-            None => {
+            Turn::UnderWay(seq) => seq,
+            Turn::NotNow => return Poll::Pending,
+            Turn::None => {
                 self.attempt = None;
                 return Poll::Pending;
             }
