@@ -5,173 +5,41 @@
 
 mod common;
 
+use common::planted::{Fault, Planted};
 use common::until;
 use durably::prelude::*;
 use durably::{Event, RunStatus, Seq};
-use durably_kernel::{CommitId, RunId, Timestamp, WorkerId};
-use durably_store::memory::MemoryStore;
-use durably_store::{
-    Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, HandBack, Hints, HistoryPage, LoadCall, Loaded, Registration, RunCommit,
-    RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow, WorkerRow,
-};
+use durably_kernel::RunId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A memory store that fails now and then.
-struct Faulty {
-    inner: MemoryStore,
+/// Faults by seed, until they are switched off.
+#[derive(Default)]
+struct Faults {
     random: AtomicU64,
-    on: AtomicBool,
+    off: AtomicBool,
     lost_before: AtomicU64,
     lost_after: AtomicU64,
 }
 
-enum Fault {
-    None,
-    Unavailable,
-    LostBefore,
-    LostAfter,
-}
-
-impl Faulty {
-    fn new(seed: u64) -> Faulty {
-        Faulty {
-            inner: MemoryStore::new(),
-            random: AtomicU64::new(seed),
-            on: AtomicBool::new(true),
-            lost_before: AtomicU64::new(0),
-            lost_after: AtomicU64::new(0),
-        }
-    }
-
-    fn fault(&self) -> Fault {
+impl Faults {
+    fn next(&self) -> Fault {
         let mut z = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        match ((z ^ (z >> 31)) % 30, self.on.load(Ordering::SeqCst)) {
-            (0, true) => Fault::Unavailable,
-            (1, true) => Fault::LostBefore,
-            (2, true) => Fault::LostAfter,
+        match ((z ^ (z >> 31)) % 30, self.off.load(Ordering::SeqCst)) {
+            (0, false) => Fault::Unavailable,
+            (1, false) => {
+                self.lost_before.fetch_add(1, Ordering::SeqCst);
+                Fault::LostBefore
+            }
+            (2, false) => {
+                self.lost_after.fetch_add(1, Ordering::SeqCst);
+                Fault::LostAfter
+            }
             _ => Fault::None,
         }
-    }
-
-    /// A command that changes something.
-    fn change<'a, T: Send + 'a>(
-        &'a self,
-        operation: &'static str,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T> + Send + 'a,
-    ) -> Answer<'a, T> {
-        let problem = || "planted".to_owned();
-        let lost = move || StoreError::Ambiguous { operation, problem: problem() };
-        match self.fault() {
-            Fault::None => call(&self.inner),
-            Fault::Unavailable => {
-                let retry_after = None;
-                let error = StoreError::Unavailable { operation, problem: problem(), retry_after };
-                Box::pin(std::future::ready(Err(error)))
-            }
-            Fault::LostBefore => {
-                self.lost_before.fetch_add(1, Ordering::SeqCst);
-                Box::pin(std::future::ready(Err(lost())))
-            }
-            Fault::LostAfter => {
-                self.lost_after.fetch_add(1, Ordering::SeqCst);
-                let answer = call(&self.inner);
-                Box::pin(async move {
-                    answer.await?;
-                    Err(lost())
-                })
-            }
-        }
-    }
-
-    /// A command that only reads.
-    fn read<'a, T: Send + 'a>(
-        &'a self,
-        operation: &'static str,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T>,
-    ) -> Answer<'a, T> {
-        match self.fault() {
-            Fault::None => call(&self.inner),
-            Fault::Unavailable | Fault::LostBefore | Fault::LostAfter => {
-                let (problem, retry_after) = ("planted".to_owned(), None);
-                let error = StoreError::Unavailable { operation, problem, retry_after };
-                Box::pin(std::future::ready(Err(error)))
-            }
-        }
-    }
-}
-
-impl Store for Faulty {
-    fn kind(&self) -> &'static str {
-        "faulty"
-    }
-    fn hints(&self) -> &Hints {
-        self.inner.hints()
-    }
-    fn now(&self) -> Answer<'_, Timestamp> {
-        self.read("now", |store| store.now())
-    }
-    fn register(&self, registration: Registration) -> Answer<'_, Timestamp> {
-        self.inner.register(registration)
-    }
-    fn drain(&self, who: WorkerId) -> Answer<'_, ()> {
-        self.inner.drain(who)
-    }
-    fn leave(&self, who: WorkerId) -> Answer<'_, ()> {
-        self.inner.leave(who)
-    }
-    fn commit(
-        &self,
-        who: Option<WorkerId>,
-        batch: Vec<RunCommit>,
-    ) -> Answer<'_, Vec<CommitAnswer>> {
-        self.change("commit", move |store| store.commit(who, batch))
-    }
-    fn look_up(&self, run: RunId, commit: CommitId) -> Answer<'_, bool> {
-        self.read("look_up", move |store| store.look_up(run, commit))
-    }
-    fn claim(&self, call: ClaimCall) -> Answer<'_, Claimed> {
-        self.change("claim", move |store| store.claim(call))
-    }
-    fn load(&self, call: LoadCall) -> Answer<'_, Option<Loaded>> {
-        self.read("load", move |store| store.load(call))
-    }
-    fn deliver(&self, batch: Vec<Delivery>) -> Answer<'_, Vec<Delivered>> {
-        self.change("deliver", move |store| store.deliver(batch))
-    }
-    fn hand_back(&self, who: WorkerId, batch: Vec<HandBack>) -> Answer<'_, ()> {
-        self.change("hand_back", move |store| store.hand_back(who, batch))
-    }
-    fn beat(&self, beat: Beat) -> Answer<'_, BeatAnswer> {
-        self.change("beat", move |store| store.beat(beat))
-    }
-    fn ask(&self, who: WorkerId) -> Answer<'_, AskAnswer> {
-        self.read("ask", move |store| store.ask(who))
-    }
-    fn sweep(&self, call: SweepCall) -> Answer<'_, Swept> {
-        self.change("sweep", move |store| store.sweep(call))
-    }
-    fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
-        self.read("run", move |store| store.run(run))
-    }
-    fn runs(&self, query: RunQuery) -> Answer<'_, Vec<RunView>> {
-        self.read("runs", move |store| store.runs(query))
-    }
-    fn history(&self, run: RunId, after: Seq, most: usize) -> Answer<'_, HistoryPage> {
-        self.read("history", move |store| store.history(run, after, most))
-    }
-    fn tasks(&self, run: RunId) -> Answer<'_, Vec<TaskRow>> {
-        self.read("tasks", move |store| store.tasks(run))
-    }
-    fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
-        self.read("dead_letters", move |store| store.dead_letters(run, most))
-    }
-    fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
-        self.read("workers", |store| store.workers())
     }
 }
 
@@ -233,7 +101,9 @@ async fn mixed(ctx: Ctx, effects: Effects) -> Result<u32> {
 /// Answers lost before and after the command was carried out.
 async fn campaign(seed: u64) -> (u64, u64) {
     println!("DURABLY_SEED={seed}");
-    let store = Arc::new(Faulty::new(seed));
+    let faults = Arc::new(Faults { random: AtomicU64::new(seed), ..Faults::default() });
+    let plan = faults.clone();
+    let store = Arc::new(Planted::new(move |_, _| plan.next()));
     let effects: Effects = Effects::default();
     let app = || {
         let (a, b) = (effects.clone(), effects.clone());
@@ -268,7 +138,7 @@ async fn campaign(seed: u64) -> (u64, u64) {
         let result = result.unwrap_or_else(|error| panic!("run {n}: {error}"));
         assert_eq!(result, if n % 4 < 2 { 10 } else { 43 });
     }
-    store.on.store(false, Ordering::SeqCst);
+    faults.off.store(true, Ordering::SeqCst);
     for (_, run) in &runs {
         check(run, &effects).await;
     }
@@ -283,7 +153,7 @@ async fn campaign(seed: u64) -> (u64, u64) {
     until("no task is left", idle).await;
     first.stop().await.unwrap();
     second.stop().await.unwrap();
-    (store.lost_before.load(Ordering::SeqCst), store.lost_after.load(Ordering::SeqCst))
+    (faults.lost_before.load(Ordering::SeqCst), faults.lost_after.load(Ordering::SeqCst))
 }
 
 async fn check(run: &Handle<u32>, effects: &Effects) {

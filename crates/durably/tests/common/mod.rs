@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::disallowed_methods, reason = "tests wait for the real world")]
 
+pub(crate) mod planted;
+
 use durably::Handle;
 use std::future::Future;
 use std::time::{Duration, Instant};
