@@ -224,7 +224,7 @@ macro_rules! each_case {
             hand_back {
                 what_was_not_begun_counts_for_nothing
                 what_was_stopped_is_an_attempt_but_no_death
-                a_turn_goes_back_without_a_loss
+                a_turn_goes_back_without_a_death
                 a_cancelled_task_goes_when_its_worker_lets_go
                 only_a_cancelled_task_is_confirmed_away
                 claims_of_a_batch_that_do_not_stand_are_ignored
