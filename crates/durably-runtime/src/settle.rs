@@ -19,6 +19,8 @@ use std::time::Duration;
 const END_CONFLICTS_MAX: u32 = 3;
 /// A commit that lost so often without holding the run delivers its facts instead.
 const SETBACKS_MAX: u32 = 2;
+/// A commit that the store refused so often parks the run.
+const FAILURES_MAX: u32 = 5;
 /// The store's deadline for a holder is later than the holder's own.
 const DEADLINE_SLACK: Duration = Duration::from_secs(10);
 
@@ -43,7 +45,10 @@ impl Actor {
             Verdict::Failed(error) => {
                 tracing::error!(%error, code = %error.code(), durable.workflow.id = %self.run,
                     "a turn could not be committed");
-                self.set_back().await;
+                match self.hold.is_some() && self.setbacks >= FAILURES_MAX {
+                    true => self.park(error.code(), &error.to_string()).await,
+                    false => self.set_back().await,
+                }
             }
         }
     }

@@ -348,3 +348,30 @@ async fn the_order_after_a_cancel_is_the_same_at_replay() {
     }
     assert_eq!(run.result().await.unwrap(), 1, "{:?}", events(&run).await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_the_store_refuses_parks_the_run_and_no_other() {
+    let refuses = Arc::new(AtomicBool::new(true));
+    let plan = refuses.clone();
+    let store = Arc::new(Planted::new(move |_, call| {
+        let Call::Commit(batch) = call else { return Fault::None };
+        let bad = batch.iter().flat_map(|commit| &commit.events).any(
+            |event| matches!(event, Event::WorkflowCompleted { result } if result.text() == "13"),
+        );
+        if bad && plan.load(Ordering::SeqCst) { Fault::Refused } else { Fault::None }
+    }));
+    const ECHO: WorkflowRef<u32, u32> = WorkflowRef::new("echo");
+    let app = || {
+        Engine::builder()
+            .function(ECHO, async |ctx: Ctx, n: u32| Ok(ctx.step("echo", async || Ok(n)).await?))
+    };
+    let engine = app().start_on(store.clone()).await.unwrap();
+    let bad = engine.start(ECHO, &13).await.unwrap();
+    assert_eq!(engine.run(ECHO, &1).await.unwrap(), 1, "one bad member does not fail the others");
+    until("it is parked", async || bad.status().await.unwrap().parked.is_some()).await;
+    assert_eq!(bad.status().await.unwrap().parked.unwrap().code, "DUR-0026");
+    refuses.store(false, Ordering::SeqCst);
+    let healed = app().start_on(store).await.unwrap();
+    assert_eq!(healed.handle(ECHO, bad.id()).result().await.unwrap(), 13);
+    assert_eq!(count(&bad, "ActivityCompleted").await, 1);
+}

@@ -3,6 +3,7 @@
 
 use super::command::{Command, Reply};
 use super::dice::Dice;
+use crate::sample::secs;
 use durably_kernel::{Claim, ClaimNumber, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     BeatAnswer, CallId, ClaimCall, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork,
@@ -133,16 +134,44 @@ impl Generator {
             "look up" => self.look_up().await,
             "load" => self.load_some().await,
             "read" => self.read().await,
-            "pass" => Some(Command::Pass(self.time())),
+            "pass" => Some(Command::Pass(self.time().await)),
             _ => self.of_life(kind).await,
         }
     }
 
-    fn time(&mut self) -> Duration {
+    /// Some time, or just as long as it takes until something may be due, and hardly more or less.
+    async fn time(&mut self) -> Duration {
         let short = [1, 500, 1000, 1000, 2000, 2000, 3000, 5000, 5000, 10_000];
         let long = [20_000, 30_000, 61_000, 61_000, 660_000];
         let times = if self.dice.chance(85) { &short[..] } else { &long[..] };
-        Duration::from_millis(self.dice.one(times))
+        let some = Duration::from_millis(self.dice.one(times));
+        if self.dice.chance(65) {
+            return some;
+        }
+        let moments: Vec<Timestamp> =
+            self.moments().await.into_iter().filter(|at| *at > self.now()).collect();
+        let Some(at) = self.dice.pick(&moments).copied() else { return some };
+        let off = self.dice.below(3) as i64 - 1;
+        Timestamp(at.0 + off).since(self.now())
+    }
+
+    /// When something may be due, as far as the reads tell.
+    async fn moments(&mut self) -> Vec<Timestamp> {
+        let mut moments = Vec::new();
+        for view in self.views(true).await {
+            for row in self.memory.tasks(view.identity.id).await.expect("tasks") {
+                moments.extend(row.due_at);
+                let within = secs(self.dice.one(&[20, 70, 5, 10, 600]));
+                moments.extend(row.attempt.map(|attempt| attempt.started_at.after(within)));
+            }
+        }
+        for worker in self.memory.workers().await.expect("workers") {
+            if worker.status.holds_claims() {
+                let silent = [60, 60, 30, 30, self.dice.upto(20) as u64];
+                moments.push(worker.beat_at.after(secs(self.dice.one(&silent))));
+            }
+        }
+        moments
     }
 
     pub(super) fn draw(&mut self) -> u64 {

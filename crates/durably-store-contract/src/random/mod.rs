@@ -21,19 +21,20 @@ mod tally;
 use crate::snapshot::Snapshot;
 use crate::world::World;
 use command::{Command, Reply};
-use durably_kernel::Fact;
+use durably_kernel::{CommitId, Fact};
 use durably_store::memory::MemoryStore;
 use durably_store::{Clock, CommitAnswer, Delivered, Delivery, ManualClock, Store};
 use futures_util::FutureExt;
 use generate::Generator;
 use invariant::Watch;
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tally::Tally;
 
 /// Seeds that are always tried.
-const SEEDS: std::ops::Range<u64> = 1..21;
+const SEEDS: std::ops::Range<u64> = 1..41;
 /// So many commands of each.
 const STEPS: usize = 250;
 /// So often everything is compared.
@@ -68,6 +69,8 @@ struct Failure {
     /// Failures of one kind are taken for the same.
     kind: String,
     what: String,
+    /// An invariant of decided runs: commits that were refused must stay so.
+    of_runs: bool,
 }
 
 /// Two stores on one clock, and what was seen of them.
@@ -76,6 +79,8 @@ struct Scene {
     store: Arc<dyn Store>,
     clock: ManualClock,
     watch: Watch,
+    /// Commits that were made.
+    made: BTreeSet<CommitId>,
     _fixture: Box<dyn crate::Fixture>,
 }
 
@@ -92,14 +97,20 @@ async fn explore(world: &World, seed: u64, steps: usize, tally: &mut Tally) {
                 tally.count(&command, &reply);
                 generator.learn(&command, &reply);
             }
-            Err(failure) => return report(world, seed, sequence, failure).await,
+            Err(failure) => return report(world, seed, sequence, failure, scene.made).await,
         }
     }
 }
 
-async fn report(world: &World, seed: u64, sequence: Vec<Command>, failure: Failure) {
+async fn report(
+    world: &World,
+    seed: u64,
+    sequence: Vec<Command>,
+    failure: Failure,
+    made: BTreeSet<CommitId>,
+) {
     let (steps, first) = (sequence.len(), failure.clone());
-    let (shortest, failure) = shrink::shrink(world, sequence, failure).await;
+    let (shortest, failure) = shrink::shrink(world, sequence, failure, made).await;
     let listed: Vec<String> =
         shortest.iter().enumerate().map(|(at, c)| format!("{}. {c:?}", at + 1)).collect();
     panic!(
@@ -122,6 +133,7 @@ impl Scene {
             store: fixture.open().await,
             clock,
             watch: Watch::default(),
+            made: BTreeSet::new(),
             _fixture: fixture,
         }
     }
@@ -133,7 +145,7 @@ impl Scene {
             let text = panic.downcast_ref::<String>().cloned();
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()));
             let what = format!("panicked: {}", text.unwrap_or_default());
-            Err(Failure { kind: format!("panic at {}", command.name()), what })
+            Err(Failure { kind: format!("panic at {}", command.name()), what, of_runs: false })
         })
     }
 
@@ -146,19 +158,20 @@ impl Scene {
                 "{command:?}\n  memory said {expected:?}\n  {} {found:?}",
                 self.store.kind()
             );
-            return Err(Failure { kind: format!("answer to {}", command.name()), what });
+            let kind = format!("answer to {}", command.name());
+            return Err(Failure { kind, what, of_runs: false });
         }
         self.note_accepted(command, &expected);
         let snapshot = Snapshot::of(self.memory.as_ref()).await;
         self.watch.check(&snapshot, self.clock.now()).map_err(|what| {
             let kind = what.split(": ").nth(1).unwrap_or_default().to_owned();
-            Failure { kind, what }
+            Failure { kind, what, of_runs: true }
         })?;
         if compare {
             let differs = snapshot.difference(&Snapshot::of(self.store.as_ref()).await);
             if !differs.is_empty() {
                 let what = differs.join("\n");
-                return Err(Failure { kind: "state".to_owned(), what });
+                return Err(Failure { kind: "state".to_owned(), what, of_runs: false });
             }
         }
         Ok(expected)
@@ -181,6 +194,7 @@ impl Scene {
             (Command::Commit(_, batch), Reply::Committed(answers)) => {
                 let made = batch.iter().zip(answers);
                 for (commit, _) in made.filter(|(_, a)| matches!(a, CommitAnswer::Committed(_))) {
+                    self.made.insert(commit.id);
                     commit.deliveries.iter().filter(|d| d.run == commit.run).for_each(&mut note);
                 }
             }

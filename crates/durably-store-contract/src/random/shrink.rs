@@ -3,6 +3,8 @@
 use super::command::Command;
 use super::{Failure, Scene};
 use crate::world::World;
+use durably_kernel::CommitId;
+use std::collections::BTreeSet;
 
 /// So many shorter sequences are tried.
 const TRIES_MAX: usize = 400;
@@ -12,8 +14,9 @@ pub(super) async fn shrink(
     world: &World,
     sequence: Vec<Command>,
     failure: Failure,
+    made: BTreeSet<CommitId>,
 ) -> (Vec<Command>, Failure) {
-    let mut shortest = Shortest { sequence, failure, tries: 0 };
+    let mut shortest = Shortest { sequence, failure, made, tries: 0 };
     let mut chunk = shortest.sequence.len().div_ceil(2);
     while chunk > 0 && shortest.tries < TRIES_MAX {
         let mut at = 0;
@@ -37,6 +40,8 @@ pub(super) async fn shrink(
 struct Shortest {
     sequence: Vec<Command>,
     failure: Failure,
+    /// Commits that the whole sequence made.
+    made: BTreeSet<CommitId>,
     tries: usize,
 }
 
@@ -47,7 +52,7 @@ impl Shortest {
             return false;
         }
         self.tries += 1;
-        match replay(world, &candidate).await {
+        match self.replay(world, &candidate).await {
             Some((failed, length)) if failed.kind == self.failure.kind => {
                 candidate.truncate(length);
                 (self.sequence, self.failure) = (candidate, failed);
@@ -55,6 +60,23 @@ impl Shortest {
             }
             _ => false,
         }
+    }
+
+    /// Whether and after how many commands a sequence fails.
+    ///
+    /// What a decided run looks like means nothing once a commit is made that was refused before:
+    /// others were decided without it.
+    async fn replay(&self, world: &World, sequence: &[Command]) -> Option<(Failure, usize)> {
+        let mut scene = Scene::open(world).await;
+        for (at, command) in sequence.iter().enumerate() {
+            if let Err(failure) = scene.step(command, true).await {
+                return Some((failure, at + 1));
+            }
+            if self.failure.of_runs && !scene.made.is_subset(&self.made) {
+                return None;
+            }
+        }
+        None
     }
 
     /// Takes members out of batches.
@@ -86,15 +108,4 @@ fn batch_len(command: &Command) -> usize {
         Command::HandBack(_, batch) => batch.len(),
         _ => 0,
     }
-}
-
-/// Whether and after how many commands a sequence fails.
-async fn replay(world: &World, sequence: &[Command]) -> Option<(Failure, usize)> {
-    let mut scene = Scene::open(world).await;
-    for (at, command) in sequence.iter().enumerate() {
-        if let Err(failure) = scene.step(command, true).await {
-            return Some((failure, at + 1));
-        }
-    }
-    None
 }

@@ -14,6 +14,8 @@ pub(crate) enum Fault {
     None,
     /// It is not carried out, and the caller knows.
     Unavailable,
+    /// It is not carried out and never will be.
+    Refused,
     /// It is not carried out, and the caller does not know.
     LostBefore,
     /// It is carried out, and the caller does not know.
@@ -59,6 +61,10 @@ impl Planted {
                 let error = StoreError::Unavailable { operation, problem, retry_after };
                 Box::pin(std::future::ready(Err(error)))
             }
+            Fault::Refused => {
+                let error = StoreError::Refused { operation, problem: problem() };
+                Box::pin(std::future::ready(Err(error)))
+            }
             Fault::LostBefore => Box::pin(std::future::ready(Err(lost))),
             Fault::LostAfter => {
                 let answer = call(&self.inner);
@@ -85,7 +91,9 @@ impl Planted {
     ) -> Answer<'a, T> {
         let fault = match (self.plan)(&self.inner, Call::Read) {
             Fault::None => Fault::None,
-            Fault::Unavailable | Fault::LostBefore | Fault::LostAfter => Fault::Unavailable,
+            Fault::Unavailable | Fault::Refused | Fault::LostBefore | Fault::LostAfter => {
+                Fault::Unavailable
+            }
         };
         self.carry_out(operation, fault, call)
     }
