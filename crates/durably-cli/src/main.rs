@@ -1,5 +1,5 @@
 //! The durably command.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its terminal")]
+#![allow(clippy::print_stderr, reason = "a command talks to its terminal")]
 #![allow(clippy::disallowed_methods, reason = "a program of its own, not the runtime")]
 
 mod dev;
@@ -40,9 +40,16 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -96,3 +96,20 @@ fn a_store_that_cannot_be_opened_is_named() {
         assert!(said.contains(url.trim_start_matches("sqlite:")), "{said}");
     }
 }
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = dev(folder.path(), &["--every", "0"]);
+    let mut running = Running::start({
+        command.stderr(Stdio::piped());
+        command
+    });
+    running.read_until("started");
+    let Running { mut child, lines, .. } = running;
+    drop(lines);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert_eq!(said, "");
+}

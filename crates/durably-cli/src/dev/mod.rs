@@ -6,6 +6,7 @@ mod watch;
 use anyhow::Context;
 use clap::Args;
 use durably::{Client, Engine, RunQuery, RunStatus, RunView, Waits};
+use std::io::Write;
 use std::time::Duration;
 
 /// Run sample workflows on a SQLite file and watch them in the terminal.
@@ -27,12 +28,25 @@ pub(crate) struct DevArgs {
 
 /// Runs until Ctrl-C or SIGTERM; a second one ends at once.
 pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
+    let mut signals = Stop::new()?;
     let engine = samples::engine()
         .start(&args.store)
         .await
         .with_context(|| format!("cannot run on {}", args.store))?;
+    let watched = watch_until_stopped(&engine, &args, &mut signals).await;
+    // Whatever ended it, what is under way may end.
+    stop(&engine, signals).await?;
+    watched?.show().await?;
+    say("stopped")
+}
+
+async fn watch_until_stopped(
+    engine: &Engine,
+    args: &DevArgs,
+    signals: &mut Stop,
+) -> anyhow::Result<watch::Watcher> {
     let client = engine.client();
-    println!("durably dev on {}   (Ctrl-C stops it; kill -9 harms nothing)", args.store);
+    say(format!("durably dev on {}   (Ctrl-C stops it; kill -9 harms nothing)", args.store))?;
     greet(&client).await?;
     let mut watcher = watch::Watcher::new(client.clone()).await?;
     for _ in 0..args.orders {
@@ -40,52 +54,51 @@ pub(crate) async fn run(args: DevArgs) -> anyhow::Result<()> {
     }
     samples::start_report(&client).await?;
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
-    let mut signals = Stop::new()?;
-    let mut beats = 0u64;
-    loop {
+    for beat in 1u64.. {
         tokio::select! {
             biased;
             () = signals.wait() => break,
             _ = ticks.tick() => {}
         }
-        beats += 1;
         watcher.show().await?;
         samples::approve_waiting(&client).await?;
-        if args.every > 0 && !args.once && beats.is_multiple_of(args.every * 10) {
+        if args.every > 0 && !args.once && beat.is_multiple_of(args.every * 10) {
             samples::start_order(&client).await?;
         }
         if args.once && open_runs(&client).await?.is_empty() {
             watcher.show().await?;
-            println!("all runs have ended");
-            return stop(&engine, signals).await;
+            say("all runs have ended")?;
+            return Ok(watcher);
         }
     }
-    println!("stopping: work under way may end, the rest goes on at the next start");
-    let stopped = stop(&engine, signals).await;
-    watcher.show().await?;
-    stopped
+    say("stopping: work under way may end, the rest goes on at the next start")?;
+    Ok(watcher)
 }
 
 async fn stop(engine: &Engine, mut signals: Stop) -> anyhow::Result<()> {
     tokio::select! {
         biased;
-        stopped = engine.stop() => stopped.context("cannot stop gracefully")?,
+        stopped = engine.stop() => stopped.context("cannot stop gracefully"),
         () = signals.wait() => {
-            println!("stopped at once");
+            say("stopped at once")?;
             std::process::exit(130);
         }
     }
-    println!("stopped");
-    Ok(())
+}
+
+/// One line for people. A reader that went away is an error, not a panic.
+fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
+    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }
 
 /// Says what a predecessor left.
 async fn greet(client: &Client) -> anyhow::Result<()> {
     let open = open_runs(client).await?;
     if !open.is_empty() {
-        println!("{} runs go on where they were:", open.len());
+        say(format!("{} runs go on where they were:", open.len()))?;
         for run in open.iter().rev() {
-            println!("  {}  {} at event {}", watch::short(run), run.workflow_type, run.head);
+            let (id, kind) = (watch::short(run), &run.workflow_type);
+            say(format!("  {id}  {kind} at event {}", run.head))?;
         }
     }
     Ok(())

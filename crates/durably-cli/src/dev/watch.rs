@@ -33,7 +33,8 @@ impl Watcher {
                 let page = self.client.handle_by_id(run.identity.id).history(*seen, 100).await?;
                 for row in &page.events {
                     let line = describe(&row.event);
-                    println!("{}  {:<7} {:>3}  {line}", short(run), run.workflow_type, row.seq);
+                    let (id, kind) = (short(run), &run.workflow_type);
+                    super::say(format!("{id}  {kind:<7} {:>3}  {line}", row.seq))?;
                     *seen = row.seq;
                 }
                 if page.events.is_empty() {
