@@ -47,6 +47,7 @@ impl Hold {
 #[derive(Clone, Debug)]
 pub(crate) struct Begun {
     pub(crate) seq: Seq,
+    pub(crate) number: u32,
     pub(crate) started_at: Timestamp,
     pub(crate) deadline: Duration,
 }
@@ -222,20 +223,16 @@ impl Actor {
         }
     }
 
-    fn attempt(&self, id: &ActivityId, begun: &Begun) -> Attempt {
-        let activity = self.view.as_ref().and_then(|view| view.run.activities.get(id));
-        Attempt {
-            number: activity.map_or(0, |activity| activity.attempt),
-            worker: self.shared.who(),
-            started_at: begun.started_at,
-        }
+    pub(crate) fn attempt(&self, begun: &Begun) -> Attempt {
+        let (number, started_at) = (begun.number, begun.started_at);
+        Attempt { number, worker: self.shared.who(), started_at }
     }
 
     fn hear_step(&mut self, outcome: StepOutcome) {
         let Some(begun) = self.begun.get(&outcome.id).filter(|b| b.seq == outcome.seq) else {
             return;
         };
-        let attempt = self.attempt(&outcome.id, begun);
+        let attempt = self.attempt(begun);
         let (activity_id, seq) = (outcome.id, outcome.seq);
         let result = outcome.result.and_then(|result| checked("step output", result));
         self.begun.remove(&activity_id);
@@ -260,7 +257,7 @@ impl Actor {
             .collect();
         for activity_id in late {
             let Some(begun) = self.begun.remove(&activity_id) else { continue };
-            let attempt = Some(self.attempt(&activity_id, &begun));
+            let attempt = Some(self.attempt(&begun));
             if let Some(view) = &mut self.view {
                 view.program.give_up(&activity_id);
             }

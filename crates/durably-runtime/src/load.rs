@@ -165,6 +165,7 @@ impl Actor {
     pub(crate) async fn park(&mut self, code: Code, reason: &str) {
         let facts = self.unsettled_steps();
         self.drop_program();
+        self.dropped.clear();
         let Some(hold) = self.hold.take() else { return };
         if !facts.is_empty() {
             deliver_orphans(self.shared.clone(), self.run, facts).await;

@@ -164,15 +164,17 @@ impl Actor {
         let Some(view) = &mut self.view else { return };
         let environment = self.shared.environment.as_ref();
         let (now, started_at) = (environment.monotonic(), self.shared.clock.now(environment));
-        let steps: Vec<(ActivityId, Seq, Duration)> = view
+        let steps: Vec<(ActivityId, Seq, u32, Duration)> = view
             .run
             .under_way()
-            .map(|(id, activity, seq)| (id.clone(), seq, activity.options.longest_attempt()))
+            .map(|(id, activity, seq)| {
+                (id.clone(), seq, activity.attempt, activity.options.longest_attempt())
+            })
             .collect();
-        for (id, seq, longest) in steps {
+        for (id, seq, number, longest) in steps {
             self.begun.entry(id.clone()).or_insert_with(|| {
                 view.program.begin(InlineStep { id, seq });
-                Begun { seq, started_at, deadline: now + longest }
+                Begun { seq, number, started_at, deadline: now + longest }
             });
         }
     }

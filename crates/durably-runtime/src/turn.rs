@@ -4,8 +4,8 @@ use crate::actor::{Actor, Begun, Hold};
 use crate::host::panic_text;
 use crate::worker::hand_back;
 use durably_kernel::{
-    ActivityId, Attempt, Claim, Code, Decision, Fact, Loss, LossCause, Offered, Run, RunStatus,
-    Seq, Turn, TurnError,
+    ActivityId, Claim, Code, Decision, Fact, Loss, LossCause, Offered, Run, RunStatus, Seq, Turn,
+    TurnError,
 };
 use durably_store::{HandBack, InboxEntry, Returned};
 use std::panic::AssertUnwindSafe;
@@ -150,20 +150,21 @@ impl Actor {
     /// since their program is dropped.
     pub(crate) fn unsettled_steps(&mut self) -> Vec<Fact> {
         let mut facts: Vec<Fact> = self.steps.drain(..).collect();
-        let Some(view) = &self.view else { return facts };
-        for (id, activity, seq) in view.run.under_way() {
-            if let Some(begun) = self.begun.get(id).filter(|begun| begun.seq == seq) {
-                let loss = self.own_loss(activity.attempt, begun);
-                facts.push(Fact::InlineLost { activity_id: id.clone(), seq, loss });
-            }
-        }
+        // The run in memory is no guide here: it may hold what was not committed.
+        let lost = self.begun.iter().chain(&self.dropped).filter_map(|(id, begun)| {
+            let reported = facts.iter().any(|fact| names(fact, id, begun.seq));
+            let (activity_id, loss) = (id.clone(), self.own_loss(begun));
+            (!reported).then_some(Fact::InlineLost { activity_id, seq: begun.seq, loss })
+        });
+        let lost: Vec<Fact> = lost.collect();
+        facts.extend(lost);
         facts
     }
 
     /// An attempt that was begun here and dropped.
-    fn own_loss(&self, number: u32, begun: &Begun) -> Loss {
+    fn own_loss(&self, begun: &Begun) -> Loss {
         Loss {
-            attempt: Attempt { number, worker: self.shared.who(), started_at: begun.started_at },
+            attempt: self.attempt(begun),
             lost_at: self.shared.clock.now(self.shared.environment.as_ref()),
             cause: LossCause::Stopped,
         }
@@ -172,13 +173,15 @@ impl Actor {
     /// Attempts of inline steps that nobody will finish.
     fn lost_steps<'a>(&'a self, run: &'a Run, hold: &'a Hold) -> impl Iterator<Item = Fact> + 'a {
         run.under_way().filter_map(move |(id, activity, seq)| {
-            let reported = self.steps.iter().any(|fact| names(fact, id, seq));
+            // A result that waits in the inbox is better than another attempt.
+            let waiting = self.unread.iter().map(|entry| &entry.fact);
+            let reported = self.steps.iter().chain(waiting).any(|fact| names(fact, id, seq));
             let here = self.begun.get(id).is_some_and(|begun| begun.seq == seq);
             if reported || here {
                 return None;
             }
             let loss = match self.dropped.get(id).filter(|begun| begun.seq == seq) {
-                Some(begun) => self.own_loss(activity.attempt, begun),
+                Some(begun) => self.own_loss(begun),
                 None => {
                     let mut loss = hold.losses.first()?.clone();
                     loss.attempt.number = activity.attempt;

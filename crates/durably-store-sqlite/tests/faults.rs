@@ -7,7 +7,7 @@ use durably_store::{Class, CommitAnswer, Delivery, LoadCall, RunQuery, Store, St
 use durably_store_sqlite::SqliteStore;
 use scene::{
     claim, commit, commit_id, integrity, open, passes_in_mount, place, register, run_id, scene,
-    shell, signal, skip, start, sweep_of, wait,
+    shell, signal, start, sweep_of, wait,
 };
 use std::path::Path;
 use std::process::Command;
@@ -175,10 +175,6 @@ fn an_error_of_the_disk_during_commit_is_looked_up() {
     let (folder, path) = place();
     let program = std::env::current_exe().expect("the path of this program");
     let script = "trap '' XFSZ; ulimit -S -f 600; exec \"$1\" --exact \"$2\" --nocapture";
-    let has_tool = Command::new("prlimit").arg("--version").output().is_ok();
-    if !has_tool {
-        return skip(test, "no prlimit");
-    }
     let status = Command::new("sh")
         .args(["-c", script, "sh"])
         .args([program.as_os_str(), test.as_ref()])

@@ -375,3 +375,43 @@ async fn a_turn_that_the_store_refuses_parks_the_run_and_no_other() {
     assert_eq!(healed.handle(ECHO, bad.id()).result().await.unwrap(), 13);
     assert_eq!(count(&bad, "ActivityCompleted").await, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_under_way_when_the_store_refuses_a_turn_counts_as_lost() {
+    let refuses = Arc::new(AtomicBool::new(true));
+    let plan = refuses.clone();
+    let store = Arc::new(Planted::new(move |_, call| {
+        let Call::Commit(batch) = call else { return Fault::None };
+        let mut events = batch.iter().flat_map(|commit| &commit.events);
+        let bad = events.any(|event| matches!(event, Event::SignalReceived { .. }));
+        if bad && plan.load(Ordering::SeqCst) { Fault::Refused } else { Fault::None }
+    }));
+    let calls = Arc::new(AtomicU32::new(0));
+    let app = || {
+        let calls = calls.clone();
+        Engine::builder().function(RUN, move |ctx: Ctx, ()| {
+            let calls = calls.clone();
+            async move {
+                let step = ctx.step("slow", async || {
+                    if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(1)
+                });
+                let (slow, poke) = futures_util::future::join(step, ctx.signal(POKE)).await;
+                poke?;
+                Ok(slow?)
+            }
+        })
+    };
+    let engine = app().start_on(store.clone()).await.unwrap();
+    let run = engine.start(RUN, &()).await.unwrap();
+    until("the step runs", async || calls.load(Ordering::SeqCst) == 1).await;
+    run.signal(POKE, &()).await.unwrap();
+    until("it is parked", async || run.status().await.unwrap().parked.is_some()).await;
+    refuses.store(false, Ordering::SeqCst);
+    let healed = app().start_on(store).await.unwrap();
+    assert_eq!(healed.handle(RUN, run.id()).result().await.unwrap(), 1);
+    assert_eq!(count(&run, "ActivityLost").await, 1);
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+}
