@@ -1,9 +1,10 @@
 //! The runtime: what turns a store and registered code into an engine.
 //!
-//! One step's way through it: `client` starts a run → `worker` claims the turn → a run's
-//! `mailbox` decides it → `committer` commits → `worker` claims the activity → `execute`
-//! runs it → `mailbox` decides the next turn. `life` keeps the process alive in the store's
-//! eyes, `sweeper` fires what is due and takes back what is lost.
+//! One step's way through it: `client` starts a run → `worker` claims the turn → the run's
+//! `mailbox` wakes its task (`actor`), which decides the `turn` and has it committed (`settle`,
+//! `committer`) → `worker` claims the activity → `execute` runs it → the run's task decides the
+//! next turn. `load` rebuilds run and program from the history. `life` keeps the process alive in
+//! the store's eyes, `sweeper` fires what is due and takes back what is lost.
 //!
 //! Time, randomness and spawning come from an [`Environment`]; nothing here uses the async
 //! runtime's clock. Whatever is held in memory (programs, claims in hand) may be lost at any

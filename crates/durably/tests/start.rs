@@ -86,32 +86,26 @@ async fn a_delayed_start_that_is_cancelled_runs_no_code(store: &TestStore) {
 async fn noted_in_order(store: &TestStore, starts: &[(&str, &str, i32)]) -> Vec<String> {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let seen = notes.clone();
-    let client_side = Engine::builder()
-        .function(NOTED, async |ctx: Ctx, text: String| {
-            ctx.activity(NOTE, &text).queue("notes").await?;
-            Ok(())
-        })
-        .activity_fn(ActivityRef::<(), ()>::new("unused"), async |_, ()| Ok(()))
-        .start(&store.url)
-        .await
-        .unwrap();
+    let decides = Engine::builder().function(NOTED, async |ctx: Ctx, text: String| {
+        ctx.activity(NOTE, &text).queue("notes").await?;
+        Ok(())
+    });
+    let decides = store.start(decides).await;
     let mut runs = vec![];
     for (tenant, text, priority) in starts {
-        let start = client_side.start(NOTED, &(*text).to_owned());
+        let start = decides.start(NOTED, &(*text).to_owned());
         runs.push(start.tenant(tenant).priority(*priority).await.unwrap());
         let run = runs.last().unwrap();
         until("it is queued", async || count(run, "ActivityScheduled").await == 1).await;
     }
-    let worker = Engine::builder()
-        .queue("notes")
-        .slots(1)
-        .activity_fn(NOTE, async move |_, text: String| {
+    let worker = Engine::builder().queue("notes").slots(1).activity_fn(
+        NOTE,
+        async move |_, text: String| {
             seen.lock().unwrap().push(text);
             Ok(())
-        })
-        .start(&store.url)
-        .await
-        .unwrap();
+        },
+    );
+    let worker = store.start(worker).await;
     for run in &runs {
         run.result().await.unwrap();
     }
@@ -121,31 +115,15 @@ async fn noted_in_order(store: &TestStore, starts: &[(&str, &str, i32)]) -> Vec<
 }
 
 async fn higher_priorities_come_first(store: &TestStore) {
-    if store.url == "memory:" {
-        return priorities_in_one_engine(store).await;
-    }
     let starts = [("t", "low", -5), ("t", "mid", 0), ("t", "high", 7), ("t", "mid 2", 0)];
     assert_eq!(noted_in_order(store, &starts).await, ["high", "mid", "mid 2", "low"]);
 }
 
 async fn tenants_take_turns(store: &TestStore) {
-    if store.url == "memory:" {
-        return priorities_in_one_engine(store).await;
-    }
     let starts = [("a", "a1", 0), ("a", "a2", 0), ("a", "a3", 0), ("b", "b1", 0)];
     let order = noted_in_order(store, &starts).await;
     let place = order.iter().position(|note| note == "b1").unwrap();
     assert!(place <= 1, "b waits for one round at most: {order:?}");
-}
-
-/// A memory store belongs to one engine; the walk itself is the contract suite's.
-async fn priorities_in_one_engine(store: &TestStore) {
-    let engine = echo().start(&store.url).await.unwrap();
-    let run = engine.start(ECHO, &json!(1)).priority(9).tenant("a").await.unwrap();
-    run.result().await.unwrap();
-    let status = run.status().await.unwrap();
-    assert_eq!(status.identity.priority, 9);
-    assert_eq!(status.identity.tenant.as_str(), "a");
 }
 
 async fn runs_by_name_are_json(store: &TestStore) {

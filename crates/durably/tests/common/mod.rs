@@ -4,24 +4,38 @@
 
 pub(crate) mod planted;
 
-use durably::Handle;
+use durably::{Engine, EngineBuilder, Handle};
+use durably_store::memory::MemoryStore;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A store for one test: its URL, and the folder that goes with it.
 pub(crate) struct TestStore {
     pub(crate) url: String,
+    memory: Option<Arc<MemoryStore>>,
     _folder: tempfile::TempDir,
 }
 
+impl TestStore {
+    /// Starts an engine; those that are started so share one store.
+    pub(crate) async fn start(&self, engine: EngineBuilder) -> Engine {
+        match &self.memory {
+            Some(memory) => engine.start_on(memory.clone()).await.unwrap(),
+            None => engine.start(&self.url).await.unwrap(),
+        }
+    }
+}
+
 pub(crate) fn memory() -> TestStore {
-    TestStore { url: "memory:".into(), _folder: tempfile::tempdir().unwrap() }
+    let memory = Some(Arc::new(MemoryStore::new()));
+    TestStore { url: "memory:".into(), memory, _folder: tempfile::tempdir().unwrap() }
 }
 
 pub(crate) fn sqlite() -> TestStore {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("test.db").display());
-    TestStore { url, _folder: folder }
+    TestStore { url, memory: None, _folder: folder }
 }
 
 /// One test for each store that ends with the engine, and for those that do not.
