@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::id::{ActivityId, ActivityType, TimerId};
 use crate::options::ActivityOptions;
 use crate::payload::Payload;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What workflow code asks for. Ids are the workflow's own and unique within a run.
@@ -18,7 +19,7 @@ pub enum Action {
         /// What it gets.
         input: Payload,
         /// How it is executed.
-        options: Box<ActivityOptions>,
+        options: Arc<ActivityOptions>,
         /// In the workflow's own task rather than through the queue.
         inline: bool,
     },

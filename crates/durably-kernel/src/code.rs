@@ -19,6 +19,8 @@ impl Code {
     pub const ENCODE: Code = Code("DUR-0005");
     /// JSON does not fit the type that the code asks for.
     pub const DECODE: Code = Code("DUR-0006");
+    /// Too many starts in one call.
+    pub const MANY_STARTS: Code = Code("DUR-0007");
     /// A workflow used an id twice.
     pub const ID_TWICE: Code = Code("DUR-0010");
     /// Workflow code panicked.
@@ -73,6 +75,10 @@ impl Code {
     pub const DEFINITIONS: Code = Code("DUR-0035");
     /// The engine's settings make no sense.
     pub const SETTINGS: Code = Code("DUR-0036");
+    /// A codec failed.
+    pub const CODEC: Code = Code("DUR-0037");
+    /// A payload was coded by a codec that this program does not have.
+    pub const CODEC_OTHER: Code = Code("DUR-0038");
 
     /// The code's text.
     pub fn as_str(self) -> &'static str {

@@ -122,7 +122,7 @@ fn schedule(run: &Run, action: &Action) -> Result<Event, Failure> {
         activity_id: id.clone(),
         activity_type: activity_type.clone(),
         input: input.clone(),
-        options: (**options).clone(),
+        options: options.clone(),
         inline: *inline,
         place,
         start_place,

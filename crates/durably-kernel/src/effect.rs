@@ -133,7 +133,7 @@ fn of_scheduled(run: &Run, event: &Event, seq: Seq) -> Vec<TaskChange> {
             name: activity_type.to_string(),
             target: activity_id.to_string(),
             input: Some(input.clone()),
-            options: Some(Box::new(options.clone())),
+            options: Some(options.clone()),
             ..plain_put(run, TaskKind::Activity, place, seq)
         };
         changes.push(TaskChange::Put(Box::new(with_options(put, options))));

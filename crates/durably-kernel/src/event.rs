@@ -14,6 +14,7 @@ use crate::options::ActivityOptions;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The newest event format that this build reads and writes.
 pub const FORMAT: u32 = 1;
@@ -116,7 +117,7 @@ pub enum Event {
         activity_type: ActivityType,
         input: Payload,
         #[serde(default)]
-        options: ActivityOptions,
+        options: Arc<ActivityOptions>,
         /// Runs in the workflow's own task, under the turn row's claim: it has no task row.
         #[serde(default, skip_serializing_if = "is_false")]
         inline: bool,
@@ -331,6 +332,73 @@ impl Event {
             | Event::TimerCancelled { .. }
             | Event::ChildWorkflowStarted { .. } => None,
         }
+    }
+
+    /// The value that the run's code hears of with the event.
+    pub fn heard_payload(&self) -> Option<&Payload> {
+        match self {
+            Event::ActivityCompleted { result, .. }
+            | Event::ChildWorkflowCompleted { result, .. } => Some(result),
+            Event::ActivityFailed { error, .. } | Event::ChildWorkflowFailed { error, .. } => {
+                error.details.as_ref()
+            }
+            Event::SignalReceived { signal, .. } => Some(&signal.payload),
+            Event::WorkflowStarted { .. }
+            | Event::VersionPinned { .. }
+            | Event::WorkflowCompleted { .. }
+            | Event::WorkflowFailed { .. }
+            | Event::WorkflowCancelled { .. }
+            | Event::WorkflowTerminated { .. }
+            | Event::WorkflowCancelRequested { .. }
+            | Event::WorkflowShutdownRequested { .. }
+            | Event::WorkflowTimedOut { .. }
+            | Event::WorkflowReset { .. }
+            | Event::ActivityScheduled { .. }
+            | Event::ActivityTimedOut { .. }
+            | Event::ActivityCancelled { .. }
+            | Event::ActivityLost { .. }
+            | Event::ActivityRetryDue { .. }
+            | Event::TimerStarted { .. }
+            | Event::TimerFired { .. }
+            | Event::TimerCancelled { .. }
+            | Event::ChildWorkflowStarted { .. } => None,
+        }
+    }
+
+    /// All values of users that the event carries, the one that code hears first. Reasons and
+    /// messages are for people and are none.
+    pub fn payloads_mut(&mut self) -> impl Iterator<Item = &mut Payload> {
+        let [one, two] = match self {
+            Event::WorkflowStarted { input, .. } | Event::ActivityScheduled { input, .. } => {
+                [Some(input), None]
+            }
+            Event::WorkflowCompleted { result }
+            | Event::ActivityCompleted { result, .. }
+            | Event::ChildWorkflowCompleted { result, .. } => [Some(result), None],
+            Event::WorkflowFailed { error } | Event::ChildWorkflowFailed { error, .. } => {
+                [error.details.as_mut(), None]
+            }
+            Event::ActivityFailed { error, details, .. } => {
+                [error.details.as_mut(), details.as_mut()]
+            }
+            Event::ActivityTimedOut { details, .. } => [details.as_mut(), None],
+            Event::SignalReceived { signal, .. } => [Some(&mut signal.payload), None],
+            Event::VersionPinned { .. }
+            | Event::WorkflowCancelled { .. }
+            | Event::WorkflowTerminated { .. }
+            | Event::WorkflowCancelRequested { .. }
+            | Event::WorkflowShutdownRequested { .. }
+            | Event::WorkflowTimedOut { .. }
+            | Event::WorkflowReset { .. }
+            | Event::ActivityCancelled { .. }
+            | Event::ActivityLost { .. }
+            | Event::ActivityRetryDue { .. }
+            | Event::TimerStarted { .. }
+            | Event::TimerFired { .. }
+            | Event::TimerCancelled { .. }
+            | Event::ChildWorkflowStarted { .. } => [None, None],
+        };
+        one.into_iter().chain(two)
     }
 
     /// What replay compares: the event's type, the id in it and the type behind the id.

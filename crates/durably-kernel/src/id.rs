@@ -60,6 +60,11 @@ macro_rules! text_id {
                 Self(text.into())
             }
         }
+        impl From<Arc<str>> for $name {
+            fn from(text: Arc<str>) -> Self {
+                Self(text)
+            }
+        }
         impl std::borrow::Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 &self.0

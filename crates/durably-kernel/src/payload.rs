@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A JSON text. Cheap to clone.
 #[derive(Clone)]
@@ -59,7 +59,9 @@ impl Payload {
 
     /// The JSON value `null`.
     pub fn null() -> Payload {
-        Payload(RawValue::NULL.to_owned().into())
+        static NULL: LazyLock<Payload> =
+            LazyLock::new(|| Payload(RawValue::NULL.to_owned().into()));
+        NULL.clone()
     }
 
     /// Reads the JSON as a value.

@@ -1,6 +1,7 @@
 //! The workflow's code, as the kernel sees it: state machine, DAG or durable function.
 
 use crate::action::Action;
+use crate::code::Code;
 use crate::event::Event;
 use crate::id::Seq;
 use crate::run::Run;
@@ -39,6 +40,25 @@ pub enum Fault {
         /// What was seen.
         message: String,
     },
+    /// What it hears or asks for cannot be decoded or coded.
+    #[error("{message}")]
+    Codec {
+        /// Whether the codec failed or is the wrong one.
+        code: Code,
+        /// What happened to which payload.
+        message: String,
+    },
+}
+
+impl Fault {
+    /// The stable code of the fault.
+    pub fn code(&self) -> Code {
+        match self {
+            Fault::Panicked { .. } => Code::WORKFLOW_PANICKED,
+            Fault::ForeignAwait { .. } => Code::FOREIGN_AWAIT,
+            Fault::Codec { code, .. } => *code,
+        }
+    }
 }
 
 /// A workflow's code in the middle of a run. Deterministic: the same events, heard in the same

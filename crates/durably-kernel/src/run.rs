@@ -15,6 +15,7 @@ use crate::task::Summary;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a run is known by; it never changes and stands in the run's row, not in its history.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,7 +49,7 @@ pub struct Activity {
     /// What it gets.
     pub input: Payload,
     /// How it is executed.
-    pub options: Box<ActivityOptions>,
+    pub options: Arc<ActivityOptions>,
     /// The event that scheduled it.
     pub scheduled: Seq,
     /// When that was.
@@ -309,7 +310,7 @@ impl Run {
         let activity = Activity {
             activity_type: activity_type.clone(),
             input: input.clone(),
-            options: Box::new(options.clone()),
+            options: options.clone(),
             scheduled: self.head,
             scheduled_at: self.now,
             queued: self.head,

@@ -9,6 +9,7 @@ use crate::program::Waits;
 use crate::run::LastError;
 use crate::status::RunStatus;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a task's row stands for.
@@ -77,7 +78,7 @@ pub struct TaskPut {
     /// What an activity gets.
     pub input: Option<Payload>,
     /// How an activity is executed.
-    pub options: Option<Box<ActivityOptions>>,
+    pub options: Option<Arc<ActivityOptions>>,
     /// What its last attempt said in a heartbeat.
     pub details: Option<Payload>,
 }

@@ -17,6 +17,8 @@ pub mod limit {
     pub const PAYLOAD_DEPTH_MAX: usize = 100;
     /// Longest delay, sleep or time-out: about a hundred years.
     pub const DELAY_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    /// Most runs in one bulk start: it is one transaction, and others wait for it.
+    pub const STARTS_MAX: usize = 10_000;
 }
 
 /// What is wrong with an input.
@@ -71,6 +73,15 @@ pub enum Invalid {
         /// Where.
         at: usize,
     },
+    /// More starts in one call than one transaction should hold.
+    #[error(
+        "{count} starts in one call; at most {} are allowed: start them in several calls",
+        limit::STARTS_MAX
+    )]
+    ManyStarts {
+        /// How many.
+        count: usize,
+    },
     /// A duration beyond all measure.
     #[error("the {what} of {secs} s is longer than 100 years; use a shorter one")]
     LongDelay {
@@ -107,6 +118,7 @@ impl Invalid {
             | Invalid::DeepPayload { .. }
             | Invalid::NulInPayload { .. } => Code::PAYLOAD,
             Invalid::LongDelay { .. } | Invalid::ZeroTimeout { .. } => Code::DURATION,
+            Invalid::ManyStarts { .. } => Code::MANY_STARTS,
             Invalid::NoDeaths | Invalid::Retry { .. } => Code::OPTIONS,
         }
     }

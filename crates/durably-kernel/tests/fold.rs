@@ -34,7 +34,7 @@ fn scheduled(id: &str, place: u32) -> Event {
         activity_id: id.into(),
         activity_type: "work".into(),
         input: Payload::null(),
-        options: ActivityOptions::default(),
+        options: Default::default(),
         inline: place == 0,
         place: (place > 0).then_some(Place(place)),
         start_place: None,

@@ -171,6 +171,30 @@ fn payloads_come_back_byte_for_byte() {
     assert_eq!(Event::list_from_json(&text).unwrap(), [event]);
 }
 
+/// What the samples hold of users' values, as it is stored.
+const VALUES: [&str; 4] =
+    [r#"{"b":1.50,"a":[1e2,"\u00e9"]}"#, r#"{"page":3}"#, r#"{"bank":"x"}"#, "\"payload\":true"];
+
+#[test]
+fn no_value_of_a_user_is_left_out_when_payloads_are_replaced() {
+    let other = json(r#""other""#);
+    let mut seen = BTreeSet::new();
+    let mut check = |name: &str, before: &str, after: &str| {
+        seen.extend(VALUES.into_iter().filter(|value| before.contains(value)));
+        let left: Vec<_> = VALUES.into_iter().filter(|value| after.contains(value)).collect();
+        assert!(left.is_empty(), "{name} keeps {left:?}: {after}");
+    };
+    for (name, mut event) in events::samples() {
+        let before = Event::list_to_json(std::slice::from_ref(&event));
+        if let Some(heard) = event.heard_payload().cloned() {
+            assert_eq!(event.payloads_mut().next(), Some(&mut heard.clone()), "{name}");
+        }
+        event.payloads_mut().for_each(|payload| *payload = other.clone());
+        check(&name, &before, &Event::list_to_json(&[event]));
+    }
+    assert_eq!(seen.len(), VALUES.len(), "only {seen:?} occur in the samples");
+}
+
 const NEWER: &str = r#"{"type":"WorkflowDreamed","v":7,"data":{"of":"sheep"}}"#;
 const KNOWN: &str = r#"{"type":"TimerCancelled","data":{"timer_id":"t"}}"#;
 

@@ -11,6 +11,7 @@ use durably_kernel::{
 use proptest::prelude::*;
 use scene::{Scene, Script, attempt, identity, loss, signal};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Numbers from a seed; the same ones every time.
@@ -61,7 +62,7 @@ fn action(dice: &mut Dice, heard: Heard<'_>, nth: u64) -> Action {
             id: dice.pick(&activities).unwrap_or_else(|| "".into()),
             activity_type: "work".into(),
             input: Payload::null(),
-            options: Box::default(),
+            options: Arc::default(),
             inline: false,
         },
         3..=9 => {
@@ -78,7 +79,7 @@ fn action(dice: &mut Dice, heard: Heard<'_>, nth: u64) -> Action {
             id: fresh.into(),
             activity_type: "work".into(),
             input: Payload::null(),
-            options: Box::new(options(dice)),
+            options: Arc::new(options(dice)),
             inline: dice.one_in(3),
         },
     }

@@ -27,7 +27,7 @@ fn of_type(id: &str, activity_type: &str, input: &str) -> Action {
         id: id.into(),
         activity_type: activity_type.into(),
         input: Payload::of(input).unwrap(),
-        options: Box::default(),
+        options: Default::default(),
         inline: false,
     }
 }

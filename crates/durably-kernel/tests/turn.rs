@@ -10,6 +10,7 @@ use scene::{
     Scene, Script, cancel, complete, completed, failed, give_up, inline, queued, queued_with,
     signal, timer,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
@@ -40,7 +41,7 @@ fn a_scheduled_activity_becomes_a_row_with_its_options() {
     assert_eq!(rows[0].input, Some(Payload::of("a").unwrap()));
     assert_eq!((rows[0].delay, rows[0].attempt), (None, 0));
     assert_eq!((rows[1].queue.as_str(), rows[1].priority), ("slow", -1));
-    assert_eq!(rows[1].options, Some(Box::new(options)));
+    assert_eq!(rows[1].options, Some(Arc::new(options)));
 }
 
 /// The row that a change puts.
@@ -283,14 +284,14 @@ fn actions_that_are_not_valid_fail_the_run_with_their_code() {
         id: "a".into(),
         activity_type: "work".into(),
         input: Payload::of("\0").unwrap(),
-        options: Box::default(),
+        options: Arc::default(),
         inline: false,
     };
     let no_type = Action::ScheduleActivity {
         id: "a".into(),
         activity_type: "".into(),
         input: Payload::null(),
-        options: Box::default(),
+        options: Arc::default(),
         inline: true,
     };
     let for_ever = Action::StartTimer { id: "t".into(), delay: Duration::MAX };

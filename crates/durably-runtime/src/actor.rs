@@ -8,19 +8,21 @@
 //! that were not committed happen again under new claims, and history has everything else.
 
 use crate::cache::View;
-use crate::execute::checked;
-use crate::host::StepOutcome;
-use crate::mailbox::{Finished, Message};
+use crate::execute::{Begun as Started, Granted, checked};
+use crate::host::{HostedProgram, StepOutcome};
+use crate::mailbox::{Began, Finished, Message};
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
 use crate::turn::code_of;
+use crate::worker::begin_taken_up;
 use durably_kernel::{
-    ActivityId, Attempt, Claim, Fact, Loss, LossCause, RunId, Seq, TimeoutKind, Timestamp,
+    ActivityId, Attempt, Claim, Fact, Fault, Loss, LossCause, RunId, Seq, TimeoutKind, Timestamp,
     TurnError,
 };
 use durably_store::{ClaimedTask, ClaimedWork, Delivery, InboxEntry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -37,6 +39,11 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
+    /// A hold that a commit of ours gave us.
+    pub(crate) fn fresh(claim: Claim) -> Hold {
+        Hold { claim, losses: vec![], owes_turn: false, parked_times: 0 }
+    }
+
     /// How many holders died since the last commit; graceful stops are free.
     pub(crate) fn deaths(&self) -> usize {
         self.losses.iter().filter(|loss| loss.cause == LossCause::Died).count()
@@ -65,6 +72,8 @@ pub(crate) struct Actor {
     pub(crate) unread: Vec<InboxEntry>,
     pub(crate) look_for_unread: bool,
     pub(crate) outcomes: Vec<Finished>,
+    /// Activities under way here that a commit of ours has begun: the program waits for them with us.
+    pub(crate) executing: usize,
     /// Outcomes of inline steps.
     pub(crate) steps: Vec<Fact>,
     pub(crate) begun: BTreeMap<ActivityId, Begun>,
@@ -91,6 +100,7 @@ impl Actor {
             unread: Vec::new(),
             look_for_unread: false,
             outcomes: Vec::new(),
+            executing: 0,
             steps: Vec::new(),
             begun: BTreeMap::new(),
             dropped: BTreeMap::new(),
@@ -109,8 +119,10 @@ impl Actor {
             }
             if self.has_work() {
                 self.turn().await;
-            } else if self.hold.is_some() {
-                self.wait().await;
+            } else if !self.begun.is_empty() {
+                self.drive_steps().await;
+            } else if self.hold.is_some() || self.executing > 0 {
+                self.arrived.notified().await;
             } else {
                 return;
             }
@@ -129,22 +141,27 @@ impl Actor {
     pub(crate) fn drop_all(&mut self) {
         self.view = None;
         for finished in self.outcomes.drain(..) {
-            self.shared.hands.let_go(&finished.claim);
+            self.shared.hands.abandon(&finished.claim);
         }
         if let Some(hold) = self.hold.take() {
-            self.shared.hands.let_go(&hold.claim);
+            self.shared.hands.abandon(&hold.claim);
         }
     }
 
     fn hear(&mut self, message: Message) {
         match message {
             Message::Turn(task) => self.hear_turn(*task),
+            Message::Began(began) => self.hear_began(*began),
             Message::Outcome(finished) => {
+                self.executing = self.executing.saturating_sub(1);
                 self.outcomes.push(*finished);
                 // Only who holds the run knows that nobody has changed it since it looked: the
                 // event that scheduled this very activity may be somebody else's.
                 self.at_head = self.hold.is_some();
             }
+            Message::Returned => self.executing = self.executing.saturating_sub(1),
+            // Whoever woke us tells the rest by other means.
+            Message::Ended => {}
             Message::Unread => self.look_for_unread = self.hold.is_some(),
             Message::HoldLost(claim) => {
                 if self.hold.as_ref().is_some_and(|hold| hold.claim == claim) {
@@ -188,6 +205,38 @@ impl Actor {
         self.unread = unread;
     }
 
+    /// A start of ours has decided the first turn.
+    fn hear_began(&mut self, began: Began) {
+        let Began { hold, view, unread, granted } = began;
+        if let Some(claim) = hold {
+            let mut hold = Hold::fresh(claim);
+            hold.owes_turn = self.draining;
+            (self.hold, self.view, self.unread) = (Some(hold), view, unread);
+            self.at_head = true;
+            if !self.draining {
+                self.begin_steps();
+            }
+        } else if self.view.is_none() {
+            self.view = view;
+        }
+        self.begin_granted(granted);
+    }
+
+    /// One activity alone may be done in our own task: the run has nothing else to do meanwhile.
+    pub(crate) fn begin_granted(&mut self, granted: Vec<Granted>) {
+        let alone = granted.len() == 1 && self.begun.is_empty();
+        for one in granted {
+            match begin_taken_up(&self.shared, one, alone) {
+                Started::Not => {}
+                Started::UnderWay => self.executing += 1,
+                Started::Done(finished) => {
+                    self.outcomes.push(*finished);
+                    self.at_head = self.hold.is_some();
+                }
+            }
+        }
+    }
+
     fn has_work(&self) -> bool {
         let holder = self.hold.as_ref().is_some_and(|hold| {
             hold.owes_turn
@@ -199,27 +248,38 @@ impl Actor {
         holder || !self.outcomes.is_empty()
     }
 
-    /// Waits for messages, for inline steps, and for their deadlines.
-    async fn wait(&mut self) {
+    /// Hears what inline steps bring, or a message, or that one of them takes too long.
+    async fn drive_steps(&mut self) {
+        let Some(view) = self.view.as_mut() else { return };
+        let program = view.program.as_mut();
+        let now = std::future::poll_fn(|cx| Poll::Ready(poll_all_steps(program, cx))).await;
+        let brought = match now {
+            Poll::Ready(brought) => Some(brought),
+            Poll::Pending => self.wait_for_steps().await,
+        };
+        let Some((outcomes, fault)) = brought else { return };
+        outcomes.into_iter().for_each(|outcome| self.hear_step(outcome));
+        if let Some(fault) = fault {
+            let error = TurnError::Fault(fault);
+            self.park(code_of(&error), &error.to_string()).await;
+        }
+    }
+
+    async fn wait_for_steps(&mut self) -> Option<Brought> {
         let environment = self.shared.environment.clone();
         let now = environment.monotonic();
         let earliest = self.begun.values().map(|begun| begun.deadline).min();
         let left = earliest.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now));
-        let Some(view) = self.view.as_mut() else { return };
-        let program = &mut view.program;
-        let polled = std::future::poll_fn(|cx| program.poll_steps(cx));
+        let program = self.view.as_mut()?.program.as_mut();
+        let polled = std::future::poll_fn(|cx| poll_all_steps(program, cx));
         tokio::select! {
             biased;
-            () = self.shared.ended.cancelled() => {}
-            () = self.arrived.notified() => {}
-            outcome = polled => match outcome {
-                Ok(outcome) => self.hear_step(outcome),
-                Err(fault) => {
-                    let error = TurnError::Fault(fault);
-                    self.park(code_of(&error), &error.to_string()).await;
-                }
-            },
-            () = environment.sleep(left) => self.time_steps_out(),
+            () = self.arrived.notified() => None,
+            brought = polled => Some(brought),
+            () = environment.sleep(left) => {
+                self.time_steps_out();
+                None
+            }
         }
     }
 
@@ -293,6 +353,22 @@ impl Actor {
         if !facts.is_empty() {
             let orphans = deliver_orphans(self.shared.clone(), self.run, facts);
             self.shared.environment.spawn(Box::pin(orphans));
+        }
+    }
+}
+
+/// What inline steps have brought, and what keeps the program from going on.
+type Brought = (Vec<StepOutcome>, Option<Fault>);
+
+/// Ready with all that inline steps have brought by now, so that it goes into one turn.
+fn poll_all_steps(program: &mut dyn HostedProgram, cx: &mut Context<'_>) -> Poll<Brought> {
+    let mut outcomes = Vec::new();
+    loop {
+        match program.poll_steps(cx) {
+            Poll::Ready(Ok(outcome)) => outcomes.push(outcome),
+            Poll::Ready(Err(fault)) => return Poll::Ready((outcomes, Some(fault))),
+            Poll::Pending if outcomes.is_empty() => return Poll::Pending,
+            Poll::Pending => return Poll::Ready((outcomes, None)),
         }
     }
 }

@@ -11,6 +11,12 @@ pub(crate) struct View {
     pub(crate) program: Box<dyn HostedProgram>,
 }
 
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
 struct Cached {
     view: View,
     used: u64,
@@ -40,6 +46,10 @@ impl Cache {
 
     pub(crate) fn put(&mut self, view: View) {
         let run = view.run.id();
+        // A cached view never goes back.
+        if self.views.get(&run).is_some_and(|cached| cached.view.run.head > view.run.head) {
+            return;
+        }
         self.take(run);
         self.uses += 1;
         let bytes = size(&view);

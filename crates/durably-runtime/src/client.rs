@@ -1,18 +1,18 @@
 //! Calls to runs from outside: start, signal, cancel, terminate, wait, read.
 
+use crate::changes::Changes;
 use crate::environment::Environment;
 use crate::error::RuntimeError;
 use crate::persist::{A_WHILE, persist};
-use crate::shared::fresh_run_id;
+use crate::shared::{Shared, fresh_run_id};
 use durably_kernel::{
-    CommitId, Decision, Event, Fact, Failure, LiveTask, Moment, Payload, Queue, Run, RunId,
-    RunIdentity, RunStatus, Seq, Signal, Start, TaskKind, TaskTrail, Tenant, Timestamp, Waits,
-    WorkflowType, check_delay, check_name, check_payload, terminate, trail,
+    CommitId, Event, Fact, Failure, LiveTask, Moment, Payload, Queue, Run, RunId, RunStatus, Seq,
+    Signal, TaskKind, TaskTrail, Tenant, Timestamp, Waits, WorkflowType, check_name, check_payload,
+    terminate, trail,
 };
 use durably_store::{
-    Base, Class, CommitAnswer, DeadLetterRow, Delivered, Delivery, Hint, HistoryPage, KeyCheck,
-    LoadCall, NewRun, RunCommit, RunQuery, RunView, Store, StoreError, TaskRow, TurnAfter,
-    WorkerRow,
+    Base, Class, CommitAnswer, DeadLetterRow, Delivered, Delivery, HistoryPage, LoadCall,
+    RunCommit, RunQuery, RunView, Store, StoreError, TaskRow, Watch, WorkerRow,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,12 +51,14 @@ pub struct StartRequest {
 }
 
 /// A run that was started, now or before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Started {
     /// The run.
     pub run: RunId,
     /// It existed already.
     pub existed: bool,
+    /// Sees what becomes of it, from before it was there.
+    pub watch: Option<Arc<Watch>>,
 }
 
 /// How a run ended.
@@ -77,8 +79,10 @@ pub enum Outcome {
 /// Calls to runs.
 #[derive(Clone)]
 pub struct Caller {
-    environment: Arc<dyn Environment>,
-    store: Arc<dyn Store>,
+    pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) store: Arc<dyn Store>,
+    /// The engine of this process, if there is one: its starts decide their first turn at once.
+    pub(crate) engine: Option<Arc<Shared>>,
 }
 
 impl std::fmt::Debug for Caller {
@@ -90,7 +94,12 @@ impl std::fmt::Debug for Caller {
 impl Caller {
     /// Calls through a store.
     pub fn new(environment: Arc<dyn Environment>, store: Arc<dyn Store>) -> Caller {
-        Caller { environment, store }
+        Caller { environment, store, engine: None }
+    }
+
+    pub(crate) fn of_engine(shared: &Arc<Shared>) -> Caller {
+        let (environment, store) = (shared.environment.clone(), shared.store.clone());
+        Caller { environment, store, engine: Some(shared.clone()) }
     }
 
     /// The store behind it.
@@ -99,16 +108,16 @@ impl Caller {
     }
 
     /// A read or a command that may be repeated, while somebody waits for it.
-    async fn ask<T, F>(&self, call: impl FnMut() -> F) -> Result<T, StoreError>
+    pub(crate) async fn ask<T, F>(&self, call: impl FnMut() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
         persist(self.environment.as_ref(), A_WHILE, call).await
     }
 
-    /// As [`Caller::ask`], for commands that are repeated under the same id when their answer is
-    /// lost.
-    async fn insist<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, StoreError>
+    /// As [`Caller::ask`], for reads, and for commands that are repeated under the same id, when
+    /// their answer is lost.
+    pub(crate) async fn insist<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
@@ -119,78 +128,13 @@ impl Caller {
                     lost += 1;
                     self.environment.sleep(Duration::from_millis(100)).await;
                 }
+                Err(error) if lost > 0 => return Err(still_lost("repeating a call", &error)),
                 answer => return answer,
             }
         }
     }
 
-    /// Starts a run, or finds the one of the same id or key.
-    pub async fn start(&self, mut request: StartRequest) -> Result<Started, RuntimeError> {
-        if let Some((_, _, id)) = &mut request.signal {
-            // One id for all repeats: the signal is delivered once.
-            let fresh = || fresh_run_id(self.environment.as_ref(), 0).to_string();
-            id.get_or_insert_with(fresh);
-        }
-        check_start(&request)?;
-        let now = self.ask(|| self.store.now()).await?;
-        let fresh = fresh_run_id(self.environment.as_ref(), now.0);
-        let commit = self.start_commit(&request, request.id.unwrap_or(fresh), now);
-        let answers = self.insist(|| self.store.commit(None, vec![commit.clone()])).await?;
-        let started = match answers.into_iter().next() {
-            Some(CommitAnswer::Committed(_)) => {
-                return Ok(Started { run: commit.run, existed: false });
-            }
-            Some(CommitAnswer::Exists { run, same: true }) => {
-                // The commit may have been ours, its answer lost.
-                Started { run, existed: run != commit.run || request.id.is_some() }
-            }
-            Some(CommitAnswer::Exists { run, same: false }) => {
-                let what = match &request.key {
-                    Some(key) => format!("the idempotency key {key:?}"),
-                    None => format!("the id {run}"),
-                };
-                return Err(RuntimeError::KeyTaken { what, run });
-            }
-            _ => return Err(RuntimeError::RunUnknown { run: commit.run }),
-        };
-        if let Some((name, payload, id)) = request.signal {
-            self.signal(started.run, &name, payload, id).await?;
-        }
-        Ok(started)
-    }
-
-    fn start_commit(&self, request: &StartRequest, run: RunId, now: Timestamp) -> RunCommit {
-        let identity = RunIdentity {
-            id: run,
-            tenant: request.tenant.clone(),
-            queue: request.queue.clone(),
-            priority: request.priority,
-        };
-        let new = NewRun {
-            identity,
-            workflow_type: request.workflow_type.clone(),
-            version: request.version,
-            check: KeyCheck { key: request.key.clone(), input_hash: request.input_hash.clone() },
-            attributes: request.attributes.clone(),
-        };
-        let decision = Decision::start(Start {
-            workflow_type: request.workflow_type.clone(),
-            input: request.input.clone(),
-            seed: self.environment.random(),
-            at: now,
-            timeout: request.timeout,
-        });
-        let id = CommitId(fresh_run_id(self.environment.as_ref(), now.0).0);
-        let mut commit = RunCommit::empty(id, run, Base::New(Box::new(new))).with(decision);
-        commit.turn = TurnAfter::Want { delay: request.delay };
-        commit.trace = request.trace.clone();
-        if let Some((name, payload, id)) = &request.signal {
-            commit.deliveries.push(self.signal_delivery(run, name, payload.clone(), id.clone()));
-        }
-        commit
-    }
-
-    fn signal_delivery(
+    pub(crate) fn signal_delivery(
         &self,
         run: RunId,
         name: &str,
@@ -272,7 +216,7 @@ impl Caller {
             commit.operator = true;
             commit.end_anyway = true;
             commit.summary = Some(folded.summary(Waits::Signals(vec![])));
-            match self.ask(|| self.store.commit(None, vec![commit.clone()])).await {
+            match self.ask(|| self.store.commit(None, vec![commit.clone()].into())).await {
                 Ok(answers) => match answers.into_iter().next() {
                     Some(CommitAnswer::Committed(_)) => return Ok(()),
                     Some(CommitAnswer::Unknown) | None => {
@@ -319,7 +263,7 @@ impl Caller {
 
     /// A run's row.
     pub async fn run(&self, run: RunId) -> Result<RunView, RuntimeError> {
-        self.ask(|| self.store.run(run)).await?.ok_or(RuntimeError::RunUnknown { run })
+        self.insist(|| self.store.run(run)).await?.ok_or(RuntimeError::RunUnknown { run })
     }
 
     /// Runs, newest first.
@@ -335,7 +279,22 @@ impl Caller {
         most: usize,
     ) -> Result<HistoryPage, RuntimeError> {
         self.run(run).await?;
-        Ok(self.ask(|| self.store.history(run, after, most)).await?)
+        self.events(run, after, most).await
+    }
+
+    /// A page of the history of a run that is known to exist.
+    pub(crate) async fn events(
+        &self,
+        run: RunId,
+        after: Seq,
+        most: usize,
+    ) -> Result<HistoryPage, RuntimeError> {
+        Ok(self.insist(|| self.store.history(run, after, most)).await?)
+    }
+
+    /// Follows a run from the event after this one on.
+    pub fn changes(&self, run: RunId, after: Seq) -> Changes {
+        Changes::new(self.clone(), run, after)
     }
 
     /// The live tasks of a run.
@@ -378,37 +337,32 @@ impl Caller {
         Ok(self.ask(|| self.store.workers()).await?)
     }
 
-    /// Waits until a run has ended.
+    /// Waits until a run has ended. A watch that was there before the run needs no first look.
     pub async fn outcome(
         &self,
         run: RunId,
         within: Option<Duration>,
+        watch: Option<Arc<Watch>>,
     ) -> Result<Outcome, RuntimeError> {
-        let mut listener = self.store.hints().listen();
+        let mut seen = watch.is_some();
+        let watch = watch.unwrap_or_else(|| Arc::new(self.store.hints().watch(run)));
         let began = self.environment.monotonic();
         let mut pause = Duration::from_millis(50);
         loop {
-            let view = self.run(run).await?;
-            if view.status.has_ended() {
-                return self.ended(&view).await;
+            if !std::mem::take(&mut seen) {
+                let view = self.run(run).await?;
+                if view.status.has_ended() {
+                    return self.ended(&view).await;
+                }
             }
             let waited = self.environment.monotonic().saturating_sub(began);
             let left = within.unwrap_or(Duration::MAX).saturating_sub(waited);
             if left.is_zero() {
                 return Err(RuntimeError::WaitTimedOut { run, waited });
             }
-            let changed = async {
-                loop {
-                    match listener.next().await {
-                        Some(Hint::Changed(changed)) if changed != run => {}
-                        Some(Hint::Changed(_)) | None => return,
-                        Some(_) => {}
-                    }
-                }
-            };
             tokio::select! {
                 biased;
-                () = changed => {}
+                last = watch.ended() => return outcome_of(run, Some(&last)),
                 () = self.environment.sleep(pause.min(left)) => {
                     pause = (pause * 2).min(Duration::from_secs(1));
                 }
@@ -421,20 +375,32 @@ impl Caller {
         let before = Seq(view.head.0.saturating_sub(1));
         let page = self.ask(|| self.store.history(run, before, 1)).await?;
         let last = page.events.into_iter().next().map(|row| row.event);
-        Ok(match (view.status, last) {
-            (_, Some(Event::WorkflowCompleted { result })) => Outcome::Completed(result),
-            (_, Some(Event::WorkflowFailed { error })) => Outcome::Failed(error),
-            (_, Some(Event::WorkflowCancelled { reason })) => Outcome::Cancelled(reason),
-            (_, Some(Event::WorkflowTerminated { reason, .. })) => Outcome::Terminated(reason),
-            (RunStatus::Continued, _) => Outcome::Continued,
-            (status, last) => {
-                let last = last.map_or("nothing", |event| event.name());
-                let message = format!("status is {status}, but the history ends with {last}");
-                let source = durably_kernel::Broken { message };
-                return Err(RuntimeError::Damaged { run, source });
-            }
-        })
+        match view.status {
+            RunStatus::Continued => Ok(Outcome::Continued),
+            _ => outcome_of(run, last.as_ref()),
+        }
     }
+}
+
+/// How the run ended, by the last event of its history.
+fn outcome_of(run: RunId, last: Option<&Event>) -> Result<Outcome, RuntimeError> {
+    Ok(match last {
+        Some(Event::WorkflowCompleted { result }) => Outcome::Completed(result.clone()),
+        Some(Event::WorkflowFailed { error }) => Outcome::Failed(error.clone()),
+        Some(Event::WorkflowCancelled { reason }) => Outcome::Cancelled(reason.clone()),
+        Some(Event::WorkflowTerminated { reason, .. }) => Outcome::Terminated(reason.clone()),
+        last => {
+            let last = last.map_or("nothing", |event| event.name());
+            let message = format!("the run has ended, but its history ends with {last}");
+            return Err(RuntimeError::Damaged { run, source: durably_kernel::Broken { message } });
+        }
+    })
+}
+
+/// Whether a signal of this name is a request to the run itself: `cancel` and `shutdown` have
+/// their meaning also when they are sent as signals.
+pub fn is_request(signal: &str) -> bool {
+    matches!(signal, "cancel" | "shutdown")
 }
 
 /// Whether the history knows the outcome of the attempt that the row shows as under way.
@@ -448,33 +414,8 @@ fn has_attempt(recorded: &[TaskTrail], row: &TaskRow) -> bool {
     })
 }
 
-fn check_start(request: &StartRequest) -> Result<(), RuntimeError> {
-    check_name("workflow type", request.workflow_type.as_str())?;
-    check_name("tenant", request.tenant.as_str())?;
-    check_name("queue", request.queue.as_str())?;
-    check_payload("input", &request.input)?;
-    if let Some(key) = &request.key {
-        check_name("idempotency key", key)?;
-    }
-    if let Some(attributes) = &request.attributes {
-        check_payload("attributes", attributes)?;
-    }
-    if let Some(delay) = request.delay {
-        check_delay("delay", delay)?;
-    }
-    match request.timeout {
-        Some(Duration::ZERO) => {
-            return Err(durably_kernel::Invalid::ZeroTimeout { what: "run" }.into());
-        }
-        Some(timeout) => check_delay("run time-out", timeout)?,
-        None => {}
-    }
-    if let Some((name, payload, id)) = &request.signal {
-        check_name("signal", name)?;
-        check_payload("signal payload", payload)?;
-        if let Some(id) = id {
-            check_name("signal id", id)?;
-        }
-    }
-    Ok(())
+/// An error that came after an answer was lost: what it says of the repeat does not hold for the
+/// call before it, which may have been done.
+pub(crate) fn still_lost(operation: &'static str, error: &StoreError) -> StoreError {
+    StoreError::Ambiguous { operation, problem: format!("its repeat failed: {error}") }
 }

@@ -4,8 +4,9 @@
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
 use durably_store::{Class, CommitAnswer, RunCommit, StoreError};
+use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// The most commits in one transaction.
 const BATCH_MAX: usize = 512;
@@ -21,20 +22,118 @@ pub(crate) enum Verdict {
     Failed(StoreError),
 }
 
-/// A commit, and where its answer goes.
-pub(crate) struct Submission {
-    commit: RunCommit,
-    reply: oneshot::Sender<Verdict>,
+/// Where the answer to a commit goes.
+type Reply = oneshot::Sender<Verdict>;
+
+/// Commits, and where their answers go.
+#[derive(Default)]
+struct Batch {
+    commits: Vec<RunCommit>,
+    replies: Vec<Reply>,
+}
+
+/// Commits that wait for the batch under way to end.
+#[derive(Default)]
+pub(crate) struct Commits {
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Batch,
+    /// A batch of the past: room for the next one.
+    spare: Batch,
+    /// A batch is under way: whoever commits it takes the next one too.
+    busy: bool,
+}
+
+impl Commits {
+    /// Says whether somebody must begin to commit.
+    fn push(&self, commit: RunCommit, reply: Reply) -> bool {
+        let mut queue = self.queue.lock();
+        queue.waiting.commits.push(commit);
+        queue.waiting.replies.push(reply);
+        !std::mem::replace(&mut queue.busy, true)
+    }
+
+    /// Whether others wait; otherwise whoever comes next begins.
+    fn go_on(&self) -> bool {
+        let mut queue = self.queue.lock();
+        queue.busy = !queue.waiting.commits.is_empty();
+        queue.busy
+    }
+
+    /// The next batch, or the end of it.
+    fn next(&self) -> Option<Batch> {
+        let mut queue = self.queue.lock();
+        if queue.waiting.commits.is_empty() {
+            queue.busy = false;
+            return None;
+        }
+        let spare = std::mem::take(&mut queue.spare);
+        let mut batch = std::mem::replace(&mut queue.waiting, spare);
+        let most = batch.commits.len().min(BATCH_MAX);
+        queue.waiting.commits.extend(batch.commits.drain(most..));
+        queue.waiting.replies.extend(batch.replies.drain(most..));
+        Some(batch)
+    }
+
+    /// A batch is done; its memory is used again.
+    fn done(&self, commits: Vec<RunCommit>, replies: Vec<Reply>) {
+        self.queue.lock().spare = Batch { commits, replies };
+    }
 }
 
 impl Shared {
-    /// Has a run's change committed, together with others.
-    pub(crate) async fn commit(&self, commit: RunCommit) -> Verdict {
+    /// Has a run's change committed, together with others. Not for callers that may give up
+    /// waiting: others wait for the same batch.
+    pub(crate) async fn commit(self: &Arc<Self>, commit: RunCommit) -> Verdict {
+        let Some((begins, answer)) = self.submit(commit) else {
+            return Verdict::Failed(stopped());
+        };
+        if begins {
+            // Where nobody else commits meanwhile this saves a task.
+            if let Some(batch) = self.commits.next() {
+                let _busy = Busy(self);
+                commit_batch(self, batch).await;
+            }
+            if self.commits.go_on() {
+                self.environment.spawn(Box::pin(run(self.clone())));
+            }
+        }
+        // Nobody answers if whoever committed it panicked: what became of it is not known.
+        answer.await.unwrap_or(Verdict::Ambiguous)
+    }
+
+    /// As [`Shared::commit`], for a caller that may be dropped while it waits.
+    pub(crate) async fn commit_apart(self: &Arc<Self>, commit: RunCommit) -> Verdict {
+        let Some((begins, answer)) = self.submit(commit) else {
+            return Verdict::Failed(stopped());
+        };
+        if begins {
+            self.environment.spawn(Box::pin(run(self.clone())));
+        }
+        answer.await.unwrap_or(Verdict::Ambiguous)
+    }
+
+    /// Whether we must begin to commit, and where the answer comes; none in an engine that ended.
+    fn submit(&self, commit: RunCommit) -> Option<(bool, oneshot::Receiver<Verdict>)> {
+        if self.ended.is_cancelled() {
+            return None;
+        }
         let (reply, answer) = oneshot::channel();
-        let stopped = || Verdict::Failed(stopped());
-        match self.commits.send(Submission { commit, reply }).await {
-            Ok(()) => answer.await.unwrap_or_else(|_| stopped()),
-            Err(_) => stopped(),
+        Some((self.commits.push(commit, reply), answer))
+    }
+}
+
+/// Whoever commits a batch. A panic in the store must not keep all others from committing: they
+/// are then committed by a task of their own.
+struct Busy<'a>(&'a Arc<Shared>);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && self.0.commits.go_on() {
+            self.0.environment.spawn(Box::pin(run(self.0.clone())));
         }
     }
 }
@@ -43,55 +142,58 @@ fn stopped() -> StoreError {
     StoreError::Refused { operation: "commit", problem: "the engine has stopped".into() }
 }
 
-/// Takes all there are, commits them, and again.
-pub(crate) async fn run(shared: Arc<Shared>, mut submissions: mpsc::Receiver<Submission>) {
-    let mut batch = Vec::new();
-    loop {
-        let received = tokio::select! {
-            biased;
-            received = submissions.recv_many(&mut batch, BATCH_MAX) => received,
-            () = shared.ended.cancelled() => 0,
-        };
-        if received == 0 {
-            return;
+/// Takes all there are, commits them, and again until there are none.
+async fn run(shared: Arc<Shared>) {
+    while let Some(batch) = shared.commits.next() {
+        if shared.ended.is_cancelled() {
+            let stopped = || Verdict::Failed(stopped());
+            batch.replies.into_iter().for_each(|one| reply(one, stopped()));
+            continue;
         }
-        commit_batch(&shared, std::mem::take(&mut batch)).await;
+        let _busy = Busy(&shared);
+        commit_batch(&shared, batch).await;
     }
 }
 
 /// A batch that fails for another reason than the store's absence is tried in halves, so that one
 /// bad member does not fail the others.
-async fn commit_batch(shared: &Shared, batch: Vec<Submission>) {
+async fn commit_batch(shared: &Shared, batch: Batch) {
     let mut stack = vec![batch];
-    while let Some(mut batch) = stack.pop() {
-        let commits: Vec<RunCommit> = batch.iter().map(|one| one.commit.clone()).collect();
+    while let Some(Batch { commits, mut replies }) = stack.pop() {
+        let commits = Arc::new(commits);
         let call = || shared.store.commit(Some(shared.who()), commits.clone());
         let result = persist(shared.environment.as_ref(), FOR_EVER, call).await;
         match result {
             Ok(answers) => {
-                for (one, answer) in batch.into_iter().zip(answers) {
+                for (one, answer) in replies.drain(..).zip(answers) {
                     reply(one, Verdict::Answer(answer));
+                }
+                if let Ok(mut commits) = Arc::try_unwrap(commits) {
+                    commits.clear();
+                    shared.commits.done(commits, replies);
                 }
             }
             Err(error) if error.class() == Class::Ambiguous => {
                 tracing::warn!(%error, "the answer to a commit was lost; looking it up");
-                for one in batch {
-                    reply(one, Verdict::Ambiguous);
-                }
+                replies.into_iter().for_each(|one| reply(one, Verdict::Ambiguous));
             }
-            Err(error) if batch.len() == 1 => {
-                reply(batch.remove(0), Verdict::Failed(error));
+            Err(error) if replies.len() == 1 => {
+                replies.into_iter().for_each(|one| reply(one, Verdict::Failed(error.clone())));
             }
             Err(_) => {
-                let half = batch.split_off(batch.len() / 2);
-                stack.push(half);
-                stack.push(batch);
+                let mut commits = Arc::unwrap_or_clone(commits);
+                let half = commits.len() / 2;
+                stack.push(Batch {
+                    commits: commits.split_off(half),
+                    replies: replies.split_off(half),
+                });
+                stack.push(Batch { commits, replies });
             }
         }
     }
 }
 
-fn reply(one: Submission, verdict: Verdict) {
+fn reply(one: Reply, verdict: Verdict) {
     // The mailbox is gone only if its engine was dropped; the store has the truth.
-    let _ = one.reply.send(verdict);
+    let _ = one.send(verdict);
 }

@@ -9,14 +9,11 @@ use crate::persist::{A_WHILE, persist};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::token::CancelReason;
-use crate::{committer, life, sweeper, worker};
+use crate::{life, sweeper, worker};
 use durably_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 
-/// Commits that may wait for the committer.
-const COMMITS_QUEUED_MAX: usize = 4096;
 /// What has not let go after the grace gets this long to end.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
@@ -41,17 +38,15 @@ impl Engine {
         settings: Settings,
     ) -> Result<Engine, RuntimeError> {
         settings.check()?;
-        let (commits, submissions) = mpsc::channel(COMMITS_QUEUED_MAX);
-        let caller = Caller::new(environment.clone(), store.clone());
-        let shared = Arc::new(Shared::new(environment.clone(), store, registry, settings, commits));
+        let shared = Arc::new(Shared::new(environment.clone(), store, registry, settings));
+        let caller = Caller::of_engine(&shared);
         // Listening begins before anything can change.
         environment.spawn_vital(Box::pin(life::hints(shared.clone())));
         let call = || shared.store.register(life::registration(&shared));
         let registered = persist(environment.as_ref(), A_WHILE, call).await;
-        let now = registered.inspect_err(|_| shared.ended.cancel())?;
+        let now = registered.inspect_err(|_| shared.end())?;
         shared.clock.hear(environment.as_ref(), now);
         sweeper::sweep(&shared).await;
-        environment.spawn_vital(Box::pin(committer::run(shared.clone(), submissions)));
         environment.spawn_vital(Box::pin(worker::run(shared.clone())));
         environment.spawn_vital(Box::pin(life::beats(shared.clone())));
         environment.spawn_vital(Box::pin(life::questions(shared.clone())));
@@ -84,7 +79,7 @@ impl Engine {
         self.until_empty(LAST_MOMENT).await;
         let call = || shared.store.leave(shared.who());
         let left = persist(environment, LAST_MOMENT, call).await;
-        shared.ended.cancel();
+        shared.end();
         Ok(left?)
     }
 
@@ -108,6 +103,6 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.shared.ended.cancel();
+        self.shared.end();
     }
 }

@@ -2,6 +2,7 @@
 //! tests bring their own.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that touches the real world")]
 
+use crate::shared::host_name;
 use futures_util::future::BoxFuture;
 use rand::RngCore;
 use std::time::{Duration, Instant};
@@ -24,6 +25,9 @@ pub trait Environment: Send + Sync + 'static {
 
     /// Runs a task that must go on even while users' code blocks every thread of theirs.
     fn spawn_vital(&self, task: BoxFuture<'static, ()>);
+
+    /// The process's name, the first part of its incarnations' names.
+    fn process(&self) -> String;
 }
 
 /// The real world: the caller's tokio runtime, and a thread of our own for what must not starve.
@@ -73,5 +77,9 @@ impl Environment for RealEnvironment {
 
     fn spawn_vital(&self, task: BoxFuture<'static, ()>) {
         self.vital.spawn(task);
+    }
+
+    fn process(&self) -> String {
+        format!("{}-{}", host_name(), std::process::id())
     }
 }

@@ -1,5 +1,6 @@
 //! What can go wrong with an engine or a call to it.
 
+use crate::coder::CodecError;
 use durably_kernel::{Broken, Code, Invalid, PayloadError, RunId, RunStatus};
 use durably_store::StoreError;
 use std::time::Duration;
@@ -16,6 +17,14 @@ pub enum RuntimeError {
     /// A value could not be written or read as JSON.
     #[error(transparent)]
     Payload(#[from] PayloadError),
+    /// A value could not be coded or decoded.
+    #[error("{what}: {source}")]
+    Codec {
+        /// Which value.
+        what: String,
+        /// Why.
+        source: CodecError,
+    },
     /// A run's history is damaged.
     #[error("the history of run {run} is damaged: {source}")]
     Damaged {
@@ -58,6 +67,14 @@ pub enum RuntimeError {
         /// The run.
         run: RunId,
     },
+    /// One of many starts is not acceptable.
+    #[error("start {index} of the bulk (counted from 0): {source}; none was started")]
+    InBulk {
+        /// Which.
+        index: usize,
+        /// Why.
+        source: Box<RuntimeError>,
+    },
     /// A wait took too long.
     #[error("run {run} did not end within {waited:?}; it goes on, wait again")]
     WaitTimedOut {
@@ -75,11 +92,13 @@ impl RuntimeError {
             RuntimeError::Store(error) => error.code(),
             RuntimeError::Invalid(error) => error.code(),
             RuntimeError::Payload(error) => error.code(),
+            RuntimeError::Codec { source, .. } => source.code(),
             RuntimeError::Damaged { .. } => Code::INVARIANT,
             RuntimeError::Settings { .. } => Code::SETTINGS,
             RuntimeError::Definitions { .. } => Code::DEFINITIONS,
             RuntimeError::RunUnknown { .. } => Code::RUN_UNKNOWN,
             RuntimeError::RunEnded { .. } => Code::RUN_ENDED,
+            RuntimeError::InBulk { source, .. } => source.code(),
             RuntimeError::KeyTaken { .. } => Code::KEY_TAKEN,
             RuntimeError::WaitTimedOut { .. } => Code::WAIT_TIMED_OUT,
         }

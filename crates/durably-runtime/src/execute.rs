@@ -7,26 +7,64 @@ use crate::shared::Shared;
 use crate::token::CancelReason;
 use crate::worker::hand_back;
 use durably_kernel::{
-    Claim, Code, Fact, Failure, FailureKind, Payload, TimeoutKind, check_payload,
+    Claim, Code, Fact, Failure, FailureKind, Payload, Run, Tenant, TimeoutKind, WorkflowType,
+    check_payload,
 };
-use durably_store::{ClaimedActivity, ClaimedTask, ClaimedWork, HandBack, Returned, RunView};
+use durably_store::{ClaimedActivity, HandBack, Returned, RunView};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tracing::Instrument;
 
-/// Executes a claimed activity in a task of its own.
-pub(crate) fn spawn(shared: &Arc<Shared>, task: ClaimedTask, in_hand: InHand) {
-    let ClaimedTask { claim, run, work } = task;
-    let ClaimedWork::Activity(activity) = work else {
-        unreachable!("only activities are executed");
-    };
+/// What an attempt knows of its run.
+#[derive(Clone, Debug)]
+pub(crate) struct OfRun {
+    pub(crate) tenant: Tenant,
+    pub(crate) workflow_type: WorkflowType,
+    pub(crate) version: Option<u32>,
+}
+
+impl OfRun {
+    pub(crate) fn of(run: &Run) -> OfRun {
+        let (tenant, workflow_type) = (run.identity.tenant.clone(), run.workflow_type.clone());
+        OfRun { tenant, workflow_type, version: run.version }
+    }
+
+    /// As the run was at the claim.
+    pub(crate) fn at_claim(run: RunView) -> OfRun {
+        let (tenant, workflow_type) = (run.identity.tenant, run.workflow_type);
+        OfRun { tenant, workflow_type, version: run.version }
+    }
+}
+
+/// An activity that is ours to execute; its claim is in hand.
+pub(crate) struct Granted {
+    pub(crate) claim: Claim,
+    pub(crate) of: OfRun,
+    pub(crate) activity: Box<ClaimedActivity>,
+    pub(crate) in_hand: InHand,
+}
+
+/// How far an activity is that was to begin.
+pub(crate) enum Begun {
+    /// It was begun before, or is not ours to begin.
+    Not,
+    /// It runs in a task of its own.
+    UnderWay,
+    /// It is done already.
+    Done(Box<Finished>),
+}
+
+/// Executes a claimed activity, if its code is here: in a task of its own, or, if it may, in the
+/// caller's as far as it gets without waiting. Most work that is quick saves a task in this way.
+pub(crate) fn begin(shared: &Arc<Shared>, granted: Granted, may_be_here: bool) -> Begun {
+    let Granted { claim, of, activity, in_hand } = granted;
     let Some(host) = shared.registry.activity(&activity.activity_type) else {
         hand_back(shared, HandBack { claim, how: Returned::Unstarted });
-        return;
+        return Begun::Not;
     };
     shared.hands.begin_executing();
-    let execution = Execution { shared: shared.clone(), claim, run, activity, host, in_hand };
+    let execution = Execution { shared: shared.clone(), claim, of, activity, host, in_hand };
     let span = tracing::info_span!(
         "durable.activity.execute",
         durable.workflow.id = %claim.run,
@@ -34,13 +72,30 @@ pub(crate) fn spawn(shared: &Arc<Shared>, task: ClaimedTask, in_hand: InHand) {
         durable.activity.type = %execution.activity.activity_type,
         durable.activity.attempt = execution.activity.attempt.number,
     );
-    shared.environment.spawn(Box::pin(execution.go().instrument(span)));
+    let mut work = Box::pin(execution.go().instrument(span));
+    if may_be_here {
+        match work.as_mut().now_or_never() {
+            Some(Some(finished)) => return Begun::Done(Box::new(finished)),
+            Some(None) => return Begun::Not,
+            None => {}
+        }
+    }
+    let shared = shared.clone();
+    shared.environment.clone().spawn(Box::pin(async move {
+        match work.await {
+            Some(finished) => {
+                shared.mailboxes.post(&shared, claim.run, Message::Outcome(Box::new(finished)));
+            }
+            None => shared.mailboxes.tell(claim.run, Message::Returned),
+        }
+    }));
+    Begun::UnderWay
 }
 
 struct Execution {
     shared: Arc<Shared>,
     claim: Claim,
-    run: Box<RunView>,
+    of: OfRun,
     activity: Box<ClaimedActivity>,
     host: Arc<dyn ActivityHost>,
     in_hand: InHand,
@@ -53,7 +108,8 @@ enum Ended {
 }
 
 impl Execution {
-    async fn go(self) {
+    /// Its outcome, or none if it went back to the queue.
+    async fn go(self) -> Option<Finished> {
         let ended = self.attempt().await;
         self.shared.hands.end_executing();
         let token = &self.in_hand.token;
@@ -61,19 +117,18 @@ impl Execution {
         {
             // A graceful stop is no failure: the attempt goes back to the queue.
             hand_back(&self.shared, HandBack { claim: self.claim, how: Returned::Stopped });
-            return;
+            return None;
         }
         let fact = self.fact(ended);
-        let finished = Finished { claim: self.claim, fact, run: self.run };
-        let run = self.claim.run;
-        self.shared.mailboxes.post(&self.shared, run, Message::Outcome(Box::new(finished)));
+        Some(Finished { claim: self.claim, fact, of: self.of })
     }
 
     async fn attempt(&self) -> Ended {
         let token = &self.in_hand.token;
+        let coder = self.shared.registry.coder().clone();
         let context = ActivityContext {
             run: self.claim.run,
-            tenant: self.run.identity.tenant.clone(),
+            tenant: self.of.tenant.clone(),
             id: self.activity.id.clone(),
             activity_type: self.activity.activity_type.clone(),
             attempt: self.activity.attempt.clone(),
@@ -81,12 +136,11 @@ impl Execution {
             details: self.activity.details.clone(),
             token: token.clone(),
             pulse: self.in_hand.pulse.clone(),
+            coder,
         };
         let input = self.activity.input.clone();
-        let host = self.host.clone();
         // The call itself is users' code too, so it happens inside of what is caught.
-        let work = AssertUnwindSafe(async move { host.execute(context, input).await });
-        let work = work.catch_unwind();
+        let work = AssertUnwindSafe(plainly(self.host.clone(), context, input)).catch_unwind();
         let deadline = self.activity.options.longest_attempt();
         tokio::select! {
             biased;
@@ -123,6 +177,21 @@ impl Execution {
             }
         }
     }
+}
+
+/// Executes an attempt with plain values: what it gets is decoded, what it gives is coded.
+async fn plainly(
+    host: Arc<dyn ActivityHost>,
+    mut context: ActivityContext,
+    input: Payload,
+) -> Result<Payload, Failure> {
+    let coder = context.coder.clone();
+    let decoded = |what, stored| coder.decode(stored).map_err(|error| error.failure(what));
+    let input = decoded("activity input", input)?;
+    if let Some(details) = context.details.take() {
+        context.details = Some(decoded("heartbeat details", details)?);
+    }
+    coder.encode_outcome("activity output", host.execute(context, input).await)
 }
 
 /// A result that the store takes, or the failure that it is none.

@@ -1,7 +1,8 @@
 //! The claims in this process's hands.
 //!
-//! An incarnation begins a claim at most once, however often answers name it: what was taken up is
-//! remembered for a while after it is let go.
+//! An incarnation begins a claim at most once, however often answers name it: a claim that was let
+//! go is remembered until every call is answered that was made before that, since its answer may
+//! still name it.
 
 use crate::token::{CancelReason, CancelToken};
 use durably_kernel::{Claim, Payload, Place};
@@ -45,7 +46,7 @@ impl Pulse {
 }
 
 /// A claim in hand.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InHand {
     pub(crate) token: CancelToken,
     pub(crate) pulse: Arc<Pulse>,
@@ -60,8 +61,48 @@ struct Inner {
     /// Activities under way; a claim stays in hand until its outcome is committed.
     executing: usize,
     unconfirmed: Vec<ClaimedTask>,
-    seen: BTreeSet<Claim>,
-    seen_order: VecDeque<Claim>,
+    /// Slots kept for what may begin.
+    reserved: usize,
+    turns: usize,
+    /// Claims let go, in order, each with the number of the next call at that time.
+    gone: VecDeque<(u64, Claim)>,
+    gone_claims: BTreeSet<Claim>,
+    /// Claims let go while the store still has them as ours.
+    abandoned: BTreeSet<Claim>,
+    /// Calls under way whose answers may name claims.
+    calls: BTreeSet<u64>,
+    next_call: u64,
+}
+
+impl Inner {
+    fn remove(&mut self, claim: &Claim) {
+        if self.held.remove(claim).is_some() {
+            self.turns -= usize::from(claim.place == Place::TURN);
+        }
+    }
+
+    /// Forgets what no answer can name any more.
+    fn forget(&mut self) {
+        let oldest = self.calls.first().copied().unwrap_or(self.next_call);
+        while let Some((_, claim)) = self.gone.pop_front_if(|(next, _)| *next <= oldest) {
+            self.gone_claims.remove(&claim);
+        }
+    }
+}
+
+/// A call under way whose answer may name claims.
+#[derive(Debug)]
+pub(crate) struct Naming<'a> {
+    hands: &'a Hands,
+    number: u64,
+}
+
+impl Drop for Naming<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.hands.inner.lock();
+        inner.calls.remove(&self.number);
+        inner.forget();
+    }
 }
 
 /// The claims in hand.
@@ -72,27 +113,48 @@ pub(crate) struct Hands {
     pub(crate) freed: Notify,
 }
 
-/// So many claims are remembered after they were let go.
-const SEEN_MAX: usize = 20_000;
-
 impl Hands {
     /// Takes a claim up; false if this incarnation has done so before.
     pub(crate) fn take_up(&self, claim: Claim, in_hand: InHand) -> bool {
         let mut inner = self.inner.lock();
-        if !inner.seen.insert(claim) {
+        let known = inner.held.contains_key(&claim)
+            || inner.gone_claims.contains(&claim)
+            || inner.abandoned.contains(&claim);
+        if known {
             return false;
         }
-        inner.seen_order.push_back(claim);
-        let full = inner.seen_order.len() > SEEN_MAX;
-        if let Some(oldest) = inner.seen_order.pop_front_if(|_| full) {
-            inner.seen.remove(&oldest);
-        }
+        inner.turns += usize::from(claim.place == Place::TURN);
         inner.held.insert(claim, in_hand);
         true
     }
 
+    /// A call begins whose answer may name claims.
+    pub(crate) fn naming(&self) -> Naming<'_> {
+        let mut inner = self.inner.lock();
+        let number = inner.next_call;
+        inner.next_call += 1;
+        inner.calls.insert(number);
+        Naming { hands: self, number }
+    }
+
+    /// The claim is used up, or not ours any more.
     pub(crate) fn let_go(&self, claim: &Claim) {
-        self.inner.lock().held.remove(claim);
+        let mut inner = self.inner.lock();
+        inner.remove(claim);
+        if !inner.calls.is_empty() && inner.gone_claims.insert(*claim) {
+            let next = inner.next_call;
+            inner.gone.push_back((next, *claim));
+        }
+        drop(inner);
+        self.freed.notify_waiters();
+    }
+
+    /// The claim is ours, but nobody here will ever use it: it goes back when beats do not name it.
+    pub(crate) fn abandon(&self, claim: &Claim) {
+        let mut inner = self.inner.lock();
+        inner.remove(claim);
+        inner.abandoned.insert(*claim);
+        drop(inner);
         self.freed.notify_waiters();
     }
 
@@ -107,13 +169,33 @@ impl Hands {
         self.freed.notify_waiters();
     }
 
+    /// Keeps slots for activities that may begin: as many as are free, at most so many.
+    pub(crate) fn reserve(&self, wanted: usize, slots: usize) -> usize {
+        if wanted == 0 {
+            return 0;
+        }
+        let mut inner = self.inner.lock();
+        let taken = inner.executing + inner.unconfirmed.len() + inner.reserved;
+        let kept = wanted.min(slots.saturating_sub(taken));
+        inner.reserved += kept;
+        kept
+    }
+
+    /// Kept slots are not needed any more, or their activities begin now.
+    pub(crate) fn release(&self, kept: usize) {
+        if kept > 0 {
+            let mut inner = self.inner.lock();
+            inner.reserved = inner.reserved.saturating_sub(kept);
+        }
+    }
+
     pub(crate) fn executing(&self) -> usize {
         self.inner.lock().executing
     }
 
     /// Turn rows in hand.
     pub(crate) fn turns(&self) -> usize {
-        self.inner.lock().held.keys().filter(|claim| claim.place == Place::TURN).count()
+        self.inner.lock().turns
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -182,11 +264,6 @@ impl Hands {
     /// The shortest heartbeat time-out in hand.
     pub(crate) fn shortest_heartbeat(&self) -> Option<Duration> {
         self.inner.lock().held.values().filter_map(|hand| hand.heartbeat).min()
-    }
-
-    /// Claims that wait for a beat to confirm them.
-    pub(crate) fn unconfirmed(&self) -> usize {
-        self.inner.lock().unconfirmed.len()
     }
 
     pub(crate) fn add_unconfirmed(&self, tasks: Vec<ClaimedTask>) {

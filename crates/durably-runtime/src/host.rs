@@ -1,10 +1,12 @@
 //! Users' code as the runtime sees it.
 
+use crate::coded::CodedHost;
+use crate::coder::Coder;
 use crate::hands::Pulse;
 use crate::token::CancelToken;
 use durably_kernel::{
-    ActivityId, ActivityType, Attempt, Failure, Fault, Payload, PayloadError, Program, RunId, Seq,
-    Tenant, WorkflowType,
+    ActivityId, ActivityType, Attempt, Broken, Event, Failure, FailureKind, Fault, Payload,
+    Program, ReplayError, Run, RunId, RunIdentity, Seq, Tenant, WorkflowType, replay,
 };
 use durably_store::Claimable;
 use futures_util::future::BoxFuture;
@@ -27,6 +29,7 @@ pub struct ActivityContext {
     pub(crate) details: Option<Payload>,
     pub(crate) token: CancelToken,
     pub(crate) pulse: Arc<Pulse>,
+    pub(crate) coder: Coder,
 }
 
 impl ActivityContext {
@@ -75,9 +78,15 @@ impl ActivityContext {
         self.details.as_ref().and_then(|details| details.decode().ok())
     }
 
-    /// Says that it is alive, and how far it is. Costs nothing: heartbeats are batched.
-    pub fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), PayloadError> {
-        self.pulse.beat(Payload::of(details)?);
+    /// Says that it is alive, and how far it is. Costs nothing: heartbeats are batched. An error
+    /// means that the details cannot be written as JSON, or that the codec failed.
+    pub fn heartbeat<T: Serialize + ?Sized>(&self, details: &T) -> Result<(), Failure> {
+        let details = Payload::of(details).map_err(|error| {
+            Failure::new(FailureKind::Permanent, format!("heartbeat details: {error}"))
+                .code(error.code().as_str())
+        })?;
+        let coded = self.coder.encode(details);
+        self.pulse.beat(coded.map_err(|error| error.failure("heartbeat details"))?);
         Ok(())
     }
 
@@ -154,6 +163,7 @@ pub trait WorkflowHost: Send + Sync + 'static {
 pub struct Registry {
     workflows: BTreeMap<WorkflowType, BTreeMap<u32, Arc<dyn WorkflowHost>>>,
     activities: BTreeMap<ActivityType, Arc<dyn ActivityHost>>,
+    coder: Coder,
 }
 
 impl std::fmt::Debug for Registry {
@@ -178,18 +188,46 @@ impl Registry {
         self.activities.insert(name, host).is_none()
     }
 
+    /// Sets what stands between its code and the store.
+    pub fn set_coder(&mut self, coder: Coder) {
+        self.coder = coder;
+    }
+
+    pub(crate) fn coder(&self) -> &Coder {
+        &self.coder
+    }
+
     /// The code of a workflow: of the version, or the newest where none is pinned.
     pub(crate) fn workflow(
         &self,
         workflow_type: &WorkflowType,
         version: Option<u32>,
-    ) -> Option<(u32, Arc<dyn WorkflowHost>)> {
+    ) -> Option<(u32, CodedHost)> {
         let versions = self.workflows.get(workflow_type)?;
         let (version, host) = match version {
             Some(version) => versions.get_key_value(&version)?,
             None => versions.last_key_value()?,
         };
-        Some((*version, host.clone()))
+        Some((*version, CodedHost::new(host.clone(), self.coder.clone())))
+    }
+
+    /// Lets the code of a workflow hear a history; fails where the two part.
+    #[doc(hidden)]
+    pub fn replay(
+        &self,
+        identity: RunIdentity,
+        workflow_type: &WorkflowType,
+        version: Option<u32>,
+        events: &[Event],
+    ) -> Result<Run, ReplayError> {
+        let Some((_, host)) = self.workflow(workflow_type, version) else {
+            return Err(Broken::new(format!("{workflow_type} is not hosted here")).into());
+        };
+        let Some(Event::WorkflowStarted { input, seed, .. }) = events.first() else {
+            return Err(Broken::new("the history does not begin with a start").into());
+        };
+        let mut program = host.create(identity.id, input, *seed);
+        replay(identity, program.as_mut(), events)
     }
 
     pub(crate) fn activity(&self, name: &ActivityType) -> Option<Arc<dyn ActivityHost>> {

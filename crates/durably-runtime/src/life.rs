@@ -4,9 +4,9 @@ use crate::mailbox::Message;
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::{Shared, host_name};
 use crate::token::CancelReason;
-use crate::worker::{hand_back, take_up};
+use crate::worker::{hand_back, take_up_all};
 use durably_kernel::{Claim, Place};
-use durably_store::{Beat, BeatAnswer, HandBack, Hint, Registration, Returned};
+use durably_store::{Beat, BeatAnswer, ClaimedTask, HandBack, Registration, Returned};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ async fn beat(shared: &Arc<Shared>) {
         claims: shared.hands.claims(),
         heartbeats: shared.hands.heartbeats(),
     };
+    let sent = shared.environment.monotonic();
+    let _naming = shared.hands.naming();
     let answer = match shared.store.beat(beat.clone()).await {
         Ok(answer) => answer,
         Err(error) => {
@@ -59,20 +61,20 @@ async fn beat(shared: &Arc<Shared>) {
             shared.beat_succeeded();
             shared.clock.hear(shared.environment.as_ref(), now);
             let confirmed = shared.hands.take_unconfirmed(&beat.claims);
-            let stands = |claim: &Claim| !lost.contains(claim) && !cancelling.contains(claim);
-            for task in confirmed {
-                match stands(&task.claim) {
-                    true => take_up(shared, task),
-                    false => {
-                        hand_back(shared, HandBack { claim: task.claim, how: Returned::Confirmed })
-                    }
-                }
+            let stands = |task: &ClaimedTask| {
+                !lost.contains(&task.claim) && !cancelling.contains(&task.claim)
+            };
+            let (mut ours, gone): (Vec<_>, Vec<_>) = confirmed.into_iter().partition(stands);
+            for task in gone {
+                hand_back(shared, HandBack { claim: task.claim, how: Returned::Confirmed });
             }
             lost.iter().for_each(|claim| claim_lost(shared, claim));
             for claim in &cancelling {
                 shared.hands.cancel(claim, CancelReason::RunCancelled);
             }
-            unnamed.into_iter().for_each(|task| take_up(shared, task));
+            ours.extend(unnamed);
+            let took = shared.environment.monotonic().saturating_sub(sent);
+            take_up_all(shared, ours, took);
             for run in unread {
                 shared.mailboxes.tell(run, Message::Unread);
             }
@@ -143,24 +145,25 @@ pub(crate) async fn questions(shared: Arc<Shared>) {
 pub(crate) async fn hints(shared: Arc<Shared>) {
     let mut listener = shared.store.hints().listen();
     loop {
-        let hint = tokio::select! {
+        let heard = tokio::select! {
             biased;
             () = shared.ended.cancelled() => return,
-            hint = listener.next() => hint,
+            heard = listener.next() => heard,
         };
-        match hint {
-            Some(Hint::Ready) => shared.ready.notify_one(),
-            Some(Hint::Due) => shared.due.notify_one(),
-            Some(Hint::Inbox(run)) => shared.mailboxes.tell(run, Message::Unread),
-            Some(Hint::Claims) => shared.claims.notify_one(),
-            Some(Hint::Changed(_)) => {}
-            None => {
-                // Some were missed: anything may have changed.
-                shared.ready.notify_one();
-                shared.due.notify_one();
-                shared.claims.notify_one();
-                shared.mailboxes.tell_all(|| Message::Unread);
-            }
+        if heard.ready {
+            shared.ready.notify_one();
+        }
+        if heard.due {
+            shared.due.notify_one();
+        }
+        if heard.claims {
+            shared.claims.notify_one();
+        }
+        for run in heard.inboxes {
+            shared.mailboxes.tell(run, Message::Unread);
+        }
+        if heard.missed {
+            shared.mailboxes.tell_all(|| Message::Unread);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::host::panic_text;
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
 use crate::worker::hand_back;
-use durably_kernel::{Code, Event, Fault, ReplayError, Run, RunId, Seq, replay};
+use durably_kernel::{Code, Event, ReplayError, Run, RunId, Seq, replay};
 use durably_store::{Base, HandBack, LoadCall, Loaded, Returned, RunCommit, RunView, TurnAfter};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -200,8 +200,7 @@ async fn head_now(shared: Arc<Shared>, run: RunId) -> Option<Seq> {
 fn code_of(error: &ReplayError) -> Code {
     match error {
         ReplayError::Diverged(_) => Code::DIVERGED,
-        ReplayError::Fault(Fault::Panicked { .. }) => Code::WORKFLOW_PANICKED,
-        ReplayError::Fault(Fault::ForeignAwait { .. }) => Code::FOREIGN_AWAIT,
+        ReplayError::Fault(fault) => fault.code(),
         ReplayError::Broken(_) => Code::INVARIANT,
     }
 }

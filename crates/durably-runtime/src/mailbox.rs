@@ -3,9 +3,11 @@
 //! steps are under way; its program then goes to the cache.
 
 use crate::actor::Actor;
+use crate::cache::View;
+use crate::execute::{Granted, OfRun};
 use crate::shared::Shared;
 use durably_kernel::{Claim, Fact, RunId};
-use durably_store::{ClaimedTask, RunView};
+use durably_store::{ClaimedTask, InboxEntry};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -14,12 +16,15 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// What a run's task is told.
-#[derive(Debug)]
 pub(crate) enum Message {
     /// The turn row is ours: we hold the run.
     Turn(Box<ClaimedTask>),
+    /// A start of ours has decided the first turn.
+    Began(Box<Began>),
     /// An activity's attempt ended.
     Outcome(Box<Finished>),
+    /// An activity's attempt went back to the queue.
+    Returned,
     /// There may be unread inbox entries.
     Unread,
     /// The turn row is not ours any more.
@@ -28,6 +33,17 @@ pub(crate) enum Message {
     Drain,
     /// The grace is over: let go.
     Abandon,
+    /// The engine has ended.
+    Ended,
+}
+
+/// A run that was started here, with its work still to begin.
+pub(crate) struct Began {
+    /// The hold, where inline steps are to begin; it is in hand.
+    pub(crate) hold: Option<Claim>,
+    pub(crate) view: Option<View>,
+    pub(crate) unread: Vec<InboxEntry>,
+    pub(crate) granted: Vec<Granted>,
 }
 
 /// The outcome of an activity, under a claim of ours.
@@ -35,18 +51,17 @@ pub(crate) enum Message {
 pub(crate) struct Finished {
     pub(crate) claim: Claim,
     pub(crate) fact: Fact,
-    /// The run as it was at the claim.
-    pub(crate) run: Box<RunView>,
+    pub(crate) of: OfRun,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Slot {
     queue: Vec<Message>,
     arrived: Arc<Notify>,
 }
 
 /// The mailboxes of the runs that have a task.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Mailboxes(Mutex<BTreeMap<RunId, Slot>>);
 
 impl Mailboxes {

@@ -1,7 +1,7 @@
 //! How an engine behaves.
 
 use crate::error::RuntimeError;
-use durably_kernel::{Queue, check_name};
+use durably_kernel::{ActivityOptions, Queue, Run, check_name};
 use std::time::Duration;
 
 /// How an engine behaves; everything has a default.
@@ -40,7 +40,7 @@ impl Default for Settings {
         Settings {
             slots: 10,
             turns_max: 64,
-            inline_max: 256,
+            inline_max: 1024,
             queues: vec![Queue::default()],
             group: "default".into(),
             beat: Duration::from_secs(5),
@@ -55,7 +55,25 @@ impl Default for Settings {
     }
 }
 
+/// The store's deadline for a holder is later than the holder's own.
+const DEADLINE_SLACK: Duration = Duration::from_secs(10);
+
 impl Settings {
+    /// How long a holder of the run may be silent: as long as its inline steps may take.
+    pub(crate) fn hold_deadline(&self, run: &Run) -> Duration {
+        let longest = run.under_way().map(|(_, activity, _)| activity.options.longest_attempt());
+        longest.min().map_or(self.turn_deadline, |first| first + DEADLINE_SLACK)
+    }
+
+    /// Whether what an answer gave may be gone by now, since it took so long: taken back from a
+    /// process that seemed dead, or timed out. Nothing begins then before a beat has confirmed it.
+    pub(crate) fn is_late(&self, took: Duration, options: Option<&ActivityOptions>) -> bool {
+        let timed_out = options.is_some_and(|options| {
+            took >= options.longest_attempt() || options.heartbeat.is_some_and(|most| took >= most)
+        });
+        took > self.beat || timed_out
+    }
+
     /// Says what is wrong with the settings, if anything.
     pub fn check(&self) -> Result<(), RuntimeError> {
         let wrong = |problem: String| Err(RuntimeError::Settings { problem });

@@ -2,6 +2,8 @@
 
 use crate::actor::{Actor, Begun, Hold};
 use crate::committer::Verdict;
+use crate::eager::Eager;
+use crate::execute::OfRun;
 use crate::hands::InHand;
 use crate::host::InlineStep;
 use crate::persist::{FOR_EVER, persist};
@@ -21,24 +23,29 @@ const END_CONFLICTS_MAX: u32 = 3;
 const SETBACKS_MAX: u32 = 2;
 /// A commit that the store refused so often parks the run.
 const FAILURES_MAX: u32 = 5;
-/// The store's deadline for a holder is later than the holder's own.
-const DEADLINE_SLACK: Duration = Duration::from_secs(10);
 
 impl Actor {
-    pub(crate) async fn commit(&mut self, offers: Offers) {
-        let commit = self.run_commit(&offers);
+    pub(crate) async fn commit(&mut self, mut offers: Offers) {
+        let mut commit = self.run_commit(&mut offers);
+        let eager = Eager::choose(&self.shared, &mut commit);
         let mut claims = offers.admitted.clone();
         claims.extend(self.hold.as_ref().map(|hold| hold.claim));
         let id = commit.id;
         let sent = self.shared.environment.monotonic();
         self.shared.hands.set_committing(&claims, true);
-        let verdict = self.shared.commit(commit).await;
+        let shared = self.shared.clone();
+        let naming = shared.hands.naming();
+        let verdict = shared.commit(commit).await;
         self.shared.hands.set_committing(&claims, false);
         let took = self.shared.environment.monotonic().saturating_sub(sent);
-        let late = took > self.shared.settings.beat;
+        let late = self.shared.settings.is_late(took, None);
         match verdict {
             Verdict::Answer(CommitAnswer::Committed(committed)) => {
+                let view = self.view.as_ref().expect("decided with it");
+                let granted = eager.granted(&OfRun::of(&view.run), &committed, took);
                 self.committed(*committed, &offers, late);
+                self.begin_granted(granted);
+                drop(naming);
             }
             Verdict::Answer(answer) => self.refused(answer).await,
             Verdict::Ambiguous => self.look_up(id, &offers).await,
@@ -53,11 +60,11 @@ impl Actor {
         }
     }
 
-    fn run_commit(&self, offers: &Offers) -> RunCommit {
+    fn run_commit(&self, offers: &mut Offers) -> RunCommit {
         let view = self.view.as_ref().expect("decided with it");
         let base = Base::Head(offers.base);
-        let mut commit =
-            RunCommit::empty(self.shared.commit_id(), self.run, base).with(offers.decision.clone());
+        let decision = std::mem::take(&mut offers.decision);
+        let mut commit = RunCommit::empty(self.shared.commit_id(), self.run, base).with(decision);
         commit.holder = self.hold.as_ref().map(|hold| hold.claim);
         commit.claims = offers.admitted.clone();
         commit.inbox_used = offers.used;
@@ -65,11 +72,7 @@ impl Actor {
         commit.summary = Some(view.run.summary(view.program.waits()));
         commit.end_anyway = self.end_conflicts >= END_CONFLICTS_MAX;
         commit.turn = self.turn_after(&view.run);
-        let longest =
-            view.run.under_way().map(|(_, activity, _)| activity.options.longest_attempt());
-        commit.turn_deadline = longest
-            .min()
-            .map_or(self.shared.settings.turn_deadline, |first| first + DEADLINE_SLACK);
+        commit.turn_deadline = self.shared.settings.hold_deadline(&view.run);
         commit
     }
 
@@ -103,8 +106,11 @@ impl Actor {
             return;
         }
         self.give_up_unwanted();
-        if self.hold.is_some() && !self.draining {
-            self.begin_steps();
+        match &mut self.hold {
+            // The row may have been taken back meanwhile: nothing begins before that is known.
+            Some(hold) if late => (hold.owes_turn, self.look_for_unread) = (true, true),
+            Some(_) if !self.draining => self.begin_steps(),
+            Some(_) | None => {}
         }
     }
 
@@ -125,16 +131,9 @@ impl Actor {
             // The row may have been taken back meanwhile: a beat reports it, if it is ours.
             (Some(_), _) if late => self.hold = None,
             (Some(claim), _) => {
-                let in_hand = InHand {
-                    token: Default::default(),
-                    pulse: Default::default(),
-                    heartbeat: None,
-                    committing: false,
-                };
                 // Seen before only if a beat named it and it was let go since.
-                if self.shared.hands.take_up(claim, in_hand) {
-                    self.hold =
-                        Some(Hold { claim, losses: vec![], owes_turn: false, parked_times: 0 });
+                if self.shared.hands.take_up(claim, InHand::default()) {
+                    self.hold = Some(Hold::fresh(claim));
                 }
             }
             (None, Some(hold)) => {
@@ -147,6 +146,9 @@ impl Actor {
 
     /// Steps that the run no longer wants end here.
     fn give_up_unwanted(&mut self) {
+        if self.begun.is_empty() {
+            return;
+        }
         let Some(view) = &mut self.view else { return };
         let wanted: BTreeMap<ActivityId, Seq> =
             view.run.under_way().map(|(id, _, seq)| (id.clone(), seq)).collect();
@@ -160,7 +162,7 @@ impl Actor {
     }
 
     /// What the committed history asks for begins now, and not before.
-    fn begin_steps(&mut self) {
+    pub(crate) fn begin_steps(&mut self) {
         let Some(view) = &mut self.view else { return };
         let environment = self.shared.environment.as_ref();
         let (now, started_at) = (environment.monotonic(), self.shared.clock.now(environment));

@@ -2,11 +2,11 @@
 
 use crate::cache::Cache;
 use crate::clock::StoreClock;
-use crate::committer::Submission;
+use crate::committer::Commits;
 use crate::environment::Environment;
 use crate::hands::Hands;
 use crate::host::Registry;
-use crate::mailbox::Mailboxes;
+use crate::mailbox::{Mailboxes, Message};
 use crate::settings::Settings;
 use durably_kernel::{CommitId, Moment, RunId, WorkerId};
 use durably_store::Store;
@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// The beats that succeeded: without a gap since, and the last one.
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Mailboxes,
     pub(crate) cache: Mutex<Cache>,
     pub(crate) clock: StoreClock,
-    pub(crate) commits: mpsc::Sender<Submission>,
+    pub(crate) commits: Commits,
     /// Tasks may be ready.
     pub(crate) ready: Notify,
     /// Something may be due earlier than the sweeper thinks.
@@ -55,7 +55,6 @@ impl Shared {
         store: Arc<dyn Store>,
         registry: Registry,
         settings: Settings,
-        commits: mpsc::Sender<Submission>,
     ) -> Shared {
         let who = incarnation(environment.as_ref());
         let now = environment.monotonic();
@@ -70,7 +69,7 @@ impl Shared {
             mailboxes: Mailboxes::default(),
             cache,
             clock: StoreClock::default(),
-            commits,
+            commits: Commits::default(),
             ready: Notify::new(),
             due: Notify::new(),
             claims: Notify::new(),
@@ -99,6 +98,12 @@ impl Shared {
 
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
+    }
+
+    /// Every loop and every run's task ends.
+    pub(crate) fn end(&self) {
+        self.ended.cancel();
+        self.mailboxes.tell_all(|| Message::Ended);
     }
 
     pub(crate) fn beat_failed(&self) {
@@ -148,7 +153,7 @@ pub(crate) fn fresh_run_id(environment: &dyn Environment, unix_ms: i64) -> RunId
 /// `host-pid-random`.
 fn incarnation(environment: &dyn Environment) -> WorkerId {
     let random = environment.random();
-    format!("{}-{}-{random:016x}", host_name(), std::process::id()).into()
+    format!("{}-{random:016x}", environment.process()).into()
 }
 
 /// The host's name, made fit for a file's name.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 /// Why work is no longer wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,30 +30,38 @@ impl fmt::Display for CancelReason {
 
 /// Tells running work that it is no longer wanted.
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken {
-    token: CancellationToken,
-    reason: Arc<OnceLock<CancelReason>>,
+pub struct CancelToken(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    reason: OnceLock<CancelReason>,
+    cancelled: Notify,
 }
 
 impl CancelToken {
     /// Whether it is no longer wanted.
     pub fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
+        self.0.reason.get().is_some()
     }
 
     /// Ends when it is no longer wanted.
     pub async fn cancelled(&self) {
-        self.token.cancelled().await;
+        let cancelled = self.0.cancelled.notified();
+        // The wait began before the look: a cancellation in between is not missed.
+        if !self.is_cancelled() {
+            cancelled.await;
+        }
     }
 
     /// Why, once it is.
     pub fn reason(&self) -> Option<CancelReason> {
-        self.reason.get().copied()
+        self.0.reason.get().copied()
     }
 
     pub(crate) fn cancel(&self, reason: CancelReason) {
         // The first reason stays.
-        let _ = self.reason.set(reason);
-        self.token.cancel();
+        if self.0.reason.set(reason).is_ok() {
+            self.0.cancelled.notify_waiters();
+        }
     }
 }

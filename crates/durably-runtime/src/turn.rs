@@ -59,8 +59,8 @@ impl Actor {
 
     fn hosts_the_workflow(&self) -> bool {
         self.outcomes.first().is_none_or(|finished| {
-            let run = &finished.run;
-            self.shared.registry.workflow(&run.workflow_type, run.version).is_some()
+            let of = &finished.of;
+            self.shared.registry.workflow(&of.workflow_type, of.version).is_some()
         })
     }
 
@@ -172,7 +172,9 @@ impl Actor {
 
     /// Attempts of inline steps that nobody will finish.
     fn lost_steps<'a>(&'a self, run: &'a Run, hold: &'a Hold) -> impl Iterator<Item = Fact> + 'a {
-        run.under_way().filter_map(move |(id, activity, seq)| {
+        let none = hold.losses.is_empty() && self.dropped.is_empty();
+        let open = run.under_way().filter(move |_| !none);
+        open.filter_map(move |(id, activity, seq)| {
             // A result that waits in the inbox is better than another attempt.
             let waiting = self.unread.iter().map(|entry| &entry.fact);
             let reported = self.steps.iter().chain(waiting).any(|fact| names(fact, id, seq));
@@ -229,8 +231,7 @@ fn names(fact: &Fact, id: &ActivityId, began: Seq) -> bool {
 
 pub(crate) fn code_of(error: &TurnError) -> Code {
     match error {
-        TurnError::Fault(durably_kernel::Fault::Panicked { .. }) => Code::WORKFLOW_PANICKED,
-        TurnError::Fault(durably_kernel::Fault::ForeignAwait { .. }) => Code::FOREIGN_AWAIT,
+        TurnError::Fault(fault) => fault.code(),
         TurnError::Broken(_) => Code::INVARIANT,
     }
 }

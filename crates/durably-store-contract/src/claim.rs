@@ -11,6 +11,7 @@ use durably_kernel::{
 use durably_store::{
     ClaimCall, Claimed, ClaimedTask, ClaimedWork, HandBack, Returned, RunCommit, TurnAfter, Want,
 };
+use std::sync::Arc;
 
 fn claims(tasks: &[ClaimedTask]) -> Vec<Claim> {
     let mut claims: Vec<Claim> = tasks.iter().map(|task| task.claim).collect();
@@ -29,7 +30,7 @@ pub(crate) async fn an_activity_comes_with_all_that_is_needed(world: &World) {
     };
     let put = TaskPut {
         input: Some(json(r#"{"b":1.0,"a":[1e2,  "\u00e9"],"b":2}"#)),
-        options: Some(Box::new(options.clone())),
+        options: Some(Arc::new(options.clone())),
         details: Some(json("5")),
         attempt: 2,
         ..activity(Place(4), "a b", Seq(2))
@@ -41,7 +42,7 @@ pub(crate) async fn an_activity_comes_with_all_that_is_needed(world: &World) {
     assert_eq!(*task.run, world.view(run).await);
     let ClaimedWork::Activity(work) = task.work else { panic!("an activity") };
     assert_eq!((work.id.as_str(), work.activity_type.as_str()), ("a b", CHARGE));
-    assert_eq!((Some(work.input), *work.options), (put.input, options));
+    assert_eq!((Some(work.input), (*work.options).clone()), (put.input, options));
     assert_eq!((work.details, work.losses), (put.details, vec![]));
     assert_eq!((work.attempt.number, work.attempt.started_at), (3, world.now()));
     assert_eq!(work.attempt.worker, who);

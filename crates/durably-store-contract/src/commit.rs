@@ -10,6 +10,7 @@ use durably_kernel::{
     TaskChange, TaskState, Waits,
 };
 use durably_store::{CommitAnswer, Delivery, RunCommit, TurnAfter};
+use futures_util::FutureExt;
 use std::collections::BTreeMap;
 
 pub(crate) async fn events_are_numbered_without_gaps(world: &World) {
@@ -370,4 +371,25 @@ pub(crate) async fn many_events_in_many_commits_come_back_in_order(world: &World
     let found: BTreeMap<u64, Event> =
         page.events.into_iter().map(|row| (row.seq.0, row.event)).collect();
     assert_eq!(found, expected);
+}
+
+pub(crate) async fn who_watches_a_run_sees_how_it_ended(world: &World) {
+    let who = world.worker("one").await;
+    let ends = |commit: RunCommit| RunCommit {
+        events: vec![noted("last but one"), completed()],
+        summary: Some(summary(RunStatus::Completed)),
+        ..commit
+    };
+    let working = world.working(&who).await;
+    let turn = world.held(&who).await;
+    let free = world.begun([]).await;
+    for commit in
+        [ends(world.result_of(&working)), ends(world.turn_of(&turn)), ends(world.on(free, Seq(2)))]
+    {
+        let watch = world.store.hints().watch(commit.run);
+        assert!(watch.ended().now_or_never().is_none());
+        done(world.commit(&who, commit).await);
+        let end = watch.ended().now_or_never().expect("the end is told with the answer");
+        assert_eq!(*end, completed());
+    }
 }

@@ -46,7 +46,7 @@ where
 }
 
 async fn commit(store: &Arc<dyn Store>, who: Option<WorkerId>, commit: RunCommit) -> CommitAnswer {
-    store.commit(who, vec![commit]).await.expect("commit").remove(0)
+    store.commit(who, vec![commit].into()).await.expect("commit").remove(0)
 }
 
 async fn deliver(store: &Arc<dyn Store>, run: RunId, id: &str) -> Delivered {
@@ -256,7 +256,7 @@ pub(crate) async fn starts_with_one_key_make_one_run(world: &World) {
             let batch: Vec<_> = batch.collect();
             move |store: Arc<dyn Store>| async move {
                 let tried: Vec<RunId> = batch.iter().map(|commit| commit.run).collect();
-                let answers = store.commit(None, batch).await.expect("commit");
+                let answers = store.commit(None, batch.into()).await.expect("commit");
                 let runs = tried.into_iter().zip(answers).map(|(mine, answer)| match answer {
                     CommitAnswer::Committed(_) => (mine, true),
                     CommitAnswer::Exists { run, same: true } => (run, false),
@@ -417,7 +417,9 @@ pub(crate) async fn batches_over_the_same_runs_do_not_block_each_other(world: &W
             ..world.on(run, Seq(2))
         });
         let made: Vec<_> = made.collect();
-        move |store: Arc<dyn Store>| async move { store.commit(None, made).await.expect("commit") }
+        move |store: Arc<dyn Store>| async move {
+            store.commit(None, made.into()).await.expect("commit")
+        }
     });
     let answers = at_once(world, batches.collect()).await.concat();
     let won = answers.iter().filter(|a| matches!(a, CommitAnswer::Committed(_))).count();

@@ -10,7 +10,7 @@ use durably_store::{
 };
 
 /// The claim with each of its parts wrong in turn. `twin` is another run with an equal row.
-fn wrong(claim: Claim, twin: RunId) -> [(&'static str, Claim); 6] {
+pub(crate) fn wrong(claim: Claim, twin: RunId) -> [(&'static str, Claim); 6] {
     let number = |number| Claim { number: ClaimNumber(number), ..claim };
     let seq = |seq| Claim { seq: Seq(seq), ..claim };
     [

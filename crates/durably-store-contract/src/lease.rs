@@ -11,6 +11,7 @@ use durably_store::{
     BeatAnswer, Claimed, ClaimedWork, CommitAnswer, HandBack, Returned, RunCommit, SweepCall,
     TurnAfter, WorkerStatus,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -151,21 +152,20 @@ pub(crate) async fn a_process_that_left_is_not_declared_dead(world: &World) {
 }
 
 /// Every sweep, not only the one that declares somebody dead.
-pub(crate) async fn claims_of_an_unknown_process_return_in_every_sweep(world: &World) {
-    let ghost = WorkerId::from("ghost");
-    let turn = world.held(&ghost).await;
-    let call = SweepCall { may_declare: false, ..world.sweep_call() };
-    let swept = world.store.sweep(call.clone()).await.unwrap();
-    assert_eq!((swept.returned, swept.ready, swept.dead), (1, 1, 0));
-    assert_eq!(world.row(turn.run, Place::TURN).await.state, TaskState::Ready);
+pub(crate) async fn claims_that_a_bounded_sweep_left_return_in_the_next(world: &World) {
     let dead = world.worker("dead").await;
+    let turns = [world.held(&dead).await, world.held(&dead).await];
     world.pass(secs(61));
-    world.sweep().await;
-    let run = world.begun([]).await;
-    let commit = RunCommit { turn: TurnAfter::Keep, ..world.on(run, Seq(2)) };
-    done(world.commit(&dead, commit).await);
-    assert_eq!(world.store.sweep(call).await.unwrap().returned, 1, "of one that was dead before");
-    assert_eq!(world.row(run, Place::TURN).await.state, TaskState::Ready);
+    let bounded = SweepCall { most: 1, ..world.sweep_call() };
+    let swept = world.store.sweep(bounded).await.unwrap();
+    assert_eq!((swept.returned, swept.ready, swept.dead), (1, 1, 1));
+    assert_eq!(swept.next_due, Some(secs(0)), "there is more to do");
+    let call = SweepCall { may_declare: false, ..world.sweep_call() };
+    let swept = world.store.sweep(call).await.unwrap();
+    assert_eq!((swept.returned, swept.ready, swept.dead), (1, 1, 0), "of one that was dead before");
+    for turn in turns {
+        assert_eq!(world.row(turn.run, Place::TURN).await.state, TaskState::Ready);
+    }
 }
 
 pub(crate) async fn the_third_death_becomes_an_entry_with_all_losses(world: &World) {
@@ -193,7 +193,7 @@ pub(crate) async fn the_third_death_becomes_an_entry_with_all_losses(world: &Wor
 pub(crate) async fn an_activity_may_have_its_own_bound_on_deaths(world: &World) {
     for most in [1, 5] {
         let options = ActivityOptions { deaths_max: Some(most), ..ActivityOptions::default() };
-        let put = TaskPut { options: Some(Box::new(options)), ..activity(FIRST, "a", Seq(2)) };
+        let put = TaskPut { options: Some(Arc::new(options)), ..activity(FIRST, "a", Seq(2)) };
         let run = world.begun([put]).await;
         for death in 0..most {
             assert!(world.unread(run).await.is_empty());

@@ -38,6 +38,7 @@ macro_rules! each_case {
                 ending_over_newer_entries_is_a_conflict_and_changes_nothing
                 the_end_takes_every_row_that_nobody_has
                 many_events_in_many_commits_come_back_in_order
+                who_watches_a_run_sees_how_it_ended
             }
             fence {
                 a_commit_with_any_part_of_a_claim_wrong_is_fenced
@@ -169,7 +170,7 @@ macro_rules! each_case {
                 a_process_declared_dead_stays_dead
                 a_draining_process_can_die_as_well
                 a_process_that_left_is_not_declared_dead
-                claims_of_an_unknown_process_return_in_every_sweep
+                claims_that_a_bounded_sweep_left_return_in_the_next
                 the_third_death_becomes_an_entry_with_all_losses
                 an_activity_may_have_its_own_bound_on_deaths
                 deaths_recorded_before_count
@@ -321,6 +322,41 @@ macro_rules! each_case {
                 no_delivery_is_missed_by_a_holder_that_lets_go
                 batches_over_the_same_runs_do_not_block_each_other
                 what_one_handle_wrote_the_other_reads
+            }
+            eager {
+                an_eager_task_begins_in_the_committers_hands
+                only_what_is_asked_for_begins
+                an_eager_task_is_timed_by_its_options
+                an_eager_task_gives_no_hint_that_something_is_ready
+                another_tenant_that_waits_comes_first
+                a_higher_priority_that_waits_comes_first
+                what_the_process_cannot_execute_is_no_obstacle
+                a_turn_is_kept_unless_another_has_a_better_right
+                a_non_holder_keeps_by_the_same_rule
+                who_is_not_active_begins_nothing
+                an_eager_task_with_a_delay_waits
+                what_waits_is_judged_as_the_batch_begins
+                a_place_put_anew_fences_the_claim_before
+                a_row_that_is_written_over_counts_its_claims_on
+                an_eager_claim_whose_answer_was_lost_goes_back
+                an_eager_claim_of_a_dead_process_returns
+                a_repeat_claims_nothing_again
+                a_start_may_end_at_once
+                a_decided_start_may_deliver_to_itself
+                a_process_may_decide_turns_without_any_activity
+            }
+            step {
+                an_outcome_with_any_part_of_its_claim_wrong_is_fenced
+                a_step_with_any_part_of_its_claim_wrong_is_fenced
+                a_step_on_another_head_is_a_conflict
+                an_outcome_beside_a_holder_is_held
+                a_step_hears_of_unread_entries
+                the_last_step_takes_every_row
+                a_step_unparks_the_run
+                a_step_records_the_losses_before
+                a_repeated_claim_does_not_find_the_next_task
+                what_a_task_said_last_stays_with_it_alone
+                a_kept_turn_is_lost_by_the_last_step_that_moved_its_deadline
             }
             random {
                 fixed_seeds_agree_with_memory

@@ -7,6 +7,7 @@ use durably_kernel::{
 };
 use durably_store::{CommitAnswer, Committed};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The workflow of all cases that do not say otherwise.
@@ -98,7 +99,7 @@ pub(crate) fn activity(place: Place, id: &str, seq: Seq) -> TaskPut {
         attempt: 0,
         deaths: 0,
         input: Some(json(r#"{"amount":1}"#)),
-        options: Some(Box::new(ActivityOptions::default())),
+        options: Some(Arc::new(ActivityOptions::default())),
         details: None,
     }
 }

@@ -7,13 +7,14 @@ use durably_kernel::{
     WorkerId,
 };
 use durably_store::{Beat, BeatAnswer, CommitAnswer, Delivered, Heartbeat, RunCommit, SweepCall};
+use std::sync::Arc;
 use std::time::Duration;
 
 const MILLI: Duration = Duration::from_millis(1);
 
 /// A run with one claimed activity of these options.
 async fn limited(world: &World, who: &WorkerId, options: ActivityOptions) -> Working {
-    let put = TaskPut { options: Some(Box::new(options)), ..activity(FIRST, "a", Seq(2)) };
+    let put = TaskPut { options: Some(Arc::new(options)), ..activity(FIRST, "a", Seq(2)) };
     world.working_on(who, put).await
 }
 
@@ -168,7 +169,7 @@ pub(crate) async fn every_attempt_that_times_out_has_an_entry_of_its_own(world: 
     world.pass(secs(5));
     world.sweep().await;
     let again =
-        TaskPut { options: Some(Box::new(options)), attempt: 1, ..activity(FIRST, "a", Seq(3)) };
+        TaskPut { options: Some(Arc::new(options)), attempt: 1, ..activity(FIRST, "a", Seq(3)) };
     let commit = RunCommit {
         events: vec![noted("timed out")],
         tasks: puts([again]),

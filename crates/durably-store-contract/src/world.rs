@@ -246,7 +246,7 @@ impl World {
         who: impl Into<Option<&WorkerId>>,
         batch: Vec<RunCommit>,
     ) -> Vec<CommitAnswer> {
-        self.store.commit(who.into().cloned(), batch).await.expect("commit")
+        self.store.commit(who.into().cloned(), batch.into()).await.expect("commit")
     }
 
     pub(crate) fn claim_call(&self, who: &WorkerId, most: usize) -> ClaimCall {

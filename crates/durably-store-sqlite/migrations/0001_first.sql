@@ -1,6 +1,7 @@
 -- Runs, their histories, their live tasks, their inboxes; work that was given up; processes.
 -- Ids are 16 bytes, times are milliseconds since 1970 UTC, JSON is text as it was written. The
--- views at the end show ids and times as people read them.
+-- views at the end show ids and times as people read them. Checks of names are written with OR:
+-- SQLite would build a table for an IN list with every statement.
 
 create table durable_counters (
     name text not null primary key,
@@ -20,9 +21,10 @@ create table durable_runs (
     input_hash text not null,
     attributes text,
     trace_context text,
-    status text not null check (status in (
-        'pending', 'running', 'completed', 'failed', 'cancelled', 'terminated', 'continued'
-    )),
+    status text not null check (
+        status = 'running' or status = 'completed' or status = 'pending' or status = 'failed'
+        or status = 'cancelled' or status = 'terminated' or status = 'continued'
+    ),
     head integer not null,
     inbox_last integer not null default 0,
     inbox_used integer not null default 0,
@@ -65,7 +67,9 @@ create table durable_history (
 create table durable_tasks (
     run blob not null,
     place integer not null check (place >= 0),
-    kind text not null check (kind in ('turn', 'activity', 'timer', 'retry', 'timeout')),
+    kind text not null check (
+        kind = 'activity' or kind = 'turn' or kind = 'timer' or kind = 'retry' or kind = 'timeout'
+    ),
     name text not null,
     target text not null,
     watched integer,
@@ -76,7 +80,10 @@ create table durable_tasks (
     fresh integer not null check (fresh in (0, 1)),
     seq integer not null,
     claim_number integer not null,
-    state text not null check (state in ('waiting', 'gated', 'ready', 'claimed', 'cancelling')),
+    state text not null check (
+        state = 'claimed' or state = 'ready' or state = 'waiting' or state = 'cancelling'
+        or state = 'gated'
+    ),
     ready_order integer not null,
     due_at integer,
     owner text,
@@ -94,7 +101,7 @@ create table durable_tasks (
     details text,
     input text,
     primary key (run, place),
-    check ((owner is not null) = (state in ('claimed', 'cancelling')))
+    check ((owner is not null) = (state = 'claimed' or state = 'cancelling'))
 ) strict;
 
 -- A claim walks this index from one tenant's head to the next.
@@ -104,7 +111,9 @@ create index durable_tasks_ready on durable_tasks (
 
 create index durable_tasks_due on durable_tasks (due_at, run, place) where state = 'waiting';
 
-create index durable_tasks_owner on durable_tasks (owner, run, place) where owner is not null;
+-- A step changes none of these columns. The call finds what a repeated claim took before.
+create index durable_tasks_owner on durable_tasks (owner, call_id, run, place)
+where owner is not null;
 
 -- What reached a run from outside. Used-up entries stay, so that a repeat is recognised.
 create table durable_inbox (

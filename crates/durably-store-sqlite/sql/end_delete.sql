@@ -1,2 +1,2 @@
 delete from durable_tasks
-where run = ?1 and (place = 0 or state in ('waiting', 'gated', 'ready'))
+where run = ?1 and (place = 0 or (state <> 'claimed' and state <> 'cancelling'))

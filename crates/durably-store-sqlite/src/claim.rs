@@ -14,7 +14,7 @@ use crate::sql;
 use crate::task::{Owner, Task};
 use crate::tx::Tx;
 use durably_kernel::{
-    ActivityId, ActivityOptions, ActivityType, Payload, RunStatus, TaskKind, Tenant,
+    ActivityId, ActivityOptions, ActivityType, Payload, Queue, RunStatus, TaskKind, Tenant,
 };
 use durably_store::{
     ClaimCall, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork, Want, WorkerStatus,
@@ -22,29 +22,36 @@ use durably_store::{
 use rusqlite::{OptionalExtension, Row, params};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// What the index of ready rows begins with.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key {
-    queue: String,
-    kind: TaskKind,
-    name: String,
-    version: u32,
+pub(crate) struct Key {
+    pub(crate) queue: String,
+    pub(crate) kind: TaskKind,
+    pub(crate) name: String,
+    pub(crate) version: u32,
+}
+
+impl Key {
+    pub(crate) fn new(queue: &Queue, kind: TaskKind, name: &str, version: u32) -> Key {
+        Key { queue: queue.to_string(), kind, name: name.to_owned(), version }
+    }
 }
 
 /// Tasks of one level are shared out before those of the next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Level {
-    priority: Reverse<i32>,
-    fresh: bool,
+pub(crate) struct Level {
+    pub(crate) priority: Reverse<i32>,
+    pub(crate) fresh: bool,
 }
 
 /// A ready row: its order, and the number that SQLite gave it.
 type Head = (i64, i64);
 
 /// A tenant that has tasks of a key, and the first of them.
-struct Found {
-    tenant: Tenant,
+pub(crate) struct Found {
+    pub(crate) tenant: Tenant,
     head: Head,
 }
 
@@ -148,7 +155,7 @@ impl Tx<'_> {
     ) -> Result<Option<(Level, Vec<&'k Key>)>, Trouble> {
         let mut top: Option<(Level, Vec<&Key>)> = None;
         for key in keys {
-            let Some(level) = self.level(key)? else { continue };
+            let Some((level, _)) = self.level(key)? else { continue };
             match &mut top {
                 Some((best, of_best)) if *best == level => of_best.push(key),
                 Some((best, _)) if *best < level => {}
@@ -158,11 +165,13 @@ impl Tx<'_> {
         Ok(top)
     }
 
-    fn level(&self, key: &Key) -> Result<Option<Level>, Trouble> {
+    /// The highest level of a key, and the first tenant that has it.
+    pub(crate) fn level(&self, key: &Key) -> Result<Option<(Level, Tenant)>, Trouble> {
         let mut statement = self.conn.prepare_cached(sql::CLAIM_LEVEL)?;
         let bound = params![key.queue, key.kind.name(), key.name, key.version];
         let level = statement.query_row(bound, |row| {
-            Ok(Level { priority: Reverse(row.get(0)?), fresh: row.get(1)? })
+            let level = Level { priority: Reverse(row.get(0)?), fresh: row.get(1)? };
+            Ok((level, Tenant::from(row.get::<_, String>(2)?)))
         });
         Ok(level.optional()?)
     }
@@ -207,7 +216,7 @@ impl Tx<'_> {
     }
 
     /// The first tenant of a key that comes after one, or at all.
-    fn tenant(
+    pub(crate) fn tenant(
         &self,
         key: &Key,
         level: Level,
@@ -311,16 +320,13 @@ impl Tx<'_> {
 
     fn take_row(&mut self, call: &ClaimCall, row: i64) -> Result<Task, Trouble> {
         let mut task = self.row(row)?;
-        let (deadline, heartbeat) = match &task.options {
-            Some(options) => (options.longest_attempt(), options.heartbeat),
-            None => (call.turn_deadline, None),
+        let mut owner = match task.kind {
+            TaskKind::Turn => Owner::new(&call.who, self.now, call.turn_deadline),
+            _ => Owner::of_activity(&call.who, self.now, task.options.as_deref()),
         };
-        let mut owner = Owner::new(&call.who, self.now, deadline);
         owner.call = Some(call.id);
-        owner.heartbeat = heartbeat;
-        owner.heartbeat_by = heartbeat.map(|heartbeat| self.now.after(heartbeat));
         task.take(owner)?;
-        task.save(self.conn)?;
+        task.save_taken(self.conn, row)?;
         Ok(task)
     }
 
@@ -369,8 +375,7 @@ fn keys(call: &ClaimCall, want: &Want) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     for queue in &call.queues {
         for (kind, name, version) in want.any.iter().flat_map(|can| can.keys()) {
-            let (queue, name) = (queue.to_string(), name.to_owned());
-            keys.insert(Key { queue, kind, name, version });
+            keys.insert(Key::new(queue, kind, name, version));
         }
     }
     keys
@@ -382,7 +387,7 @@ fn activity(task: Task) -> Result<ClaimedActivity, Trouble> {
         id: ActivityId::from(task.target),
         activity_type: ActivityType::from(task.name),
         input: task.input.unwrap_or_else(Payload::null),
-        options: task.options.unwrap_or_else(|| Box::new(ActivityOptions::default())),
+        options: task.options.unwrap_or_else(|| Arc::new(ActivityOptions::default())),
         attempt,
         losses: task.losses,
         details: task.details,

@@ -2,20 +2,22 @@
 //! the others of its batch go on in the same transaction.
 
 use crate::error::Trouble;
-use crate::field::{json, stored};
+use crate::field::{json, stored, stored_millis};
 use crate::run::{Namesake, Run};
 use crate::sql;
-use crate::task::{Owner, Task, claim_stands};
+use crate::task::{Fence, Owner, Task, claim_stands};
 use crate::tx::Tx;
 use durably_kernel::{
-    ActivityId, Claim, Code, CommitId, DeadLetter, DeadLetterKind, Event, Fact, Failure,
+    ActivityId, Claim, ClaimNumber, Code, CommitId, DeadLetter, DeadLetterKind, Fact, Failure,
     FailureKind, LossCause, Payload, Place, RunId, Seq, TaskChange, TaskKind, TaskMove, TaskPut,
     TaskState, WorkerId,
 };
 use durably_store::{
-    Base, CommitAnswer, Committed, Hint, InboxEntry, NewRun, Parked, RunCommit, TurnAfter,
+    Base, CommitAnswer, Committed, Committer, Hint, InboxEntry, NewRun, Parked, RunCommit,
+    TurnAfter, kept_deadline,
 };
 use rusqlite::{OptionalExtension, params};
+use std::sync::Arc;
 
 /// What a check came to.
 enum Checked {
@@ -27,12 +29,15 @@ enum Checked {
 impl Tx<'_> {
     pub(crate) fn commit(
         &mut self,
-        who: Option<&WorkerId>,
-        commit: RunCommit,
+        who: Option<&Committer>,
+        commit: &RunCommit,
     ) -> Result<CommitAnswer, Trouble> {
+        if let Some(committed) = self.step(who, commit)? {
+            return Ok(CommitAnswer::Committed(Box::new(committed)));
+        }
         let checked = match &commit.base {
             Base::New(new) => self.check_start(new)?,
-            Base::Head(head) => self.check_change(who, &commit, *head)?,
+            Base::Head(head) => self.check_change(who.map(|who| &who.id), commit, *head)?,
         };
         match checked {
             Checked::Refused(answer) => Ok(answer),
@@ -51,11 +56,7 @@ impl Tx<'_> {
     }
 
     fn check_start(&self, new: &NewRun) -> Result<Checked, Trouble> {
-        let same_id = Run::load(self.conn, new.identity.id)?.map(|run| Namesake {
-            run: run.id(),
-            workflow_type: run.workflow_type.to_string(),
-            input_hash: run.input_hash,
-        });
+        let same_id = Namesake::by_id(self.conn, new.identity.id)?;
         let found = match (same_id, &new.check.key) {
             (Some(found), _) => Some(found),
             (None, Some(key)) => Namesake::by_key(self.conn, &new.identity.tenant, key)?,
@@ -110,36 +111,36 @@ impl Tx<'_> {
 
     fn apply(
         &mut self,
-        who: Option<&WorkerId>,
-        commit: RunCommit,
+        who: Option<&Committer>,
+        commit: &RunCommit,
         before: Run,
         turn: Option<Box<Task>>,
     ) -> Result<Committed, Trouble> {
         let mut run = before.clone();
-        self.write_history(&commit, &mut run)?;
-        self.write_summary(&commit, &mut run);
-        self.write_rows(&commit, &run)?;
-        self.write_dead_letters(&commit, &mut run)?;
-        let turn = match ends(&commit) {
+        self.write_history(commit, &mut run)?;
+        self.write_summary(commit, &mut run);
+        let eager = self.write_rows(who, commit, &run)?;
+        self.write_dead_letters(commit, &mut run)?;
+        let turn = match ends(commit) {
             true => {
-                self.end_rows(commit.run)?;
+                self.end_rows(commit, turn.as_deref())?;
                 None
             }
             false => {
-                let row = self.turn_now(&commit, turn)?;
-                self.settle_turn(who, &commit, &mut run, row)?
+                let row = self.turn_now(commit, turn)?;
+                self.settle_turn(who, commit, &mut run, row)?
             }
         };
         match &commit.base {
             Base::New(_) => run.insert(self.conn, commit.trace.as_deref())?,
             Base::Head(_) => run.save(self.conn, &before)?,
         }
+        self.hint(change_of(commit));
         let delivers = !commit.deliveries.is_empty();
-        for delivery in commit.deliveries {
+        for delivery in commit.deliveries.iter().cloned() {
             // A delivery to a run that has ended is dropped.
             self.deliver(delivery)?;
         }
-        self.hint(Hint::Changed(commit.run));
         if delivers && turn.is_some() {
             // It may have delivered to itself.
             run = Run::load(self.conn, commit.run)?.unwrap_or(run);
@@ -149,24 +150,23 @@ impl Tx<'_> {
             unread: if turn.is_some() { self.unread(&run)? } else { Vec::new() },
             turn,
             now: self.now,
-            waiting_priority: None,
-            other_tenant_waits: false,
+            eager,
         })
     }
 
-    fn write_history(&self, commit: &RunCommit, run: &mut Run) -> Result<(), Trouble> {
+    fn write_history(&mut self, commit: &RunCommit, run: &mut Run) -> Result<(), Trouble> {
         if commit.events.is_empty() {
             return Ok(());
         }
         let count = commit.events.len() as u64;
-        self.conn.prepare_cached(sql::HISTORY_INSERT)?.execute(params![
+        self.steps.history.execute(params![
             commit.run.0.as_bytes(),
             stored(run.head.next().0),
             stored(count),
             commit.id.0.as_bytes(),
             self.now.0,
             commit.trace,
-            Event::list_to_json(&commit.events),
+            self.events,
         ])?;
         run.head = Seq(run.head.0 + count);
         Ok(())
@@ -193,7 +193,14 @@ impl Tx<'_> {
         }
     }
 
-    fn write_rows(&mut self, commit: &RunCommit, run: &Run) -> Result<(), Trouble> {
+    /// The claims of those that begin in the committer's hands.
+    fn write_rows(
+        &mut self,
+        who: Option<&Committer>,
+        commit: &RunCommit,
+        run: &Run,
+    ) -> Result<Vec<Claim>, Trouble> {
+        let mut eager = Vec::new();
         for claim in &commit.claims {
             if !matches!(commit.tasks.get(&claim.place), Some(TaskChange::Put(_))) {
                 Task::delete(self.conn, commit.run, claim.place)?;
@@ -201,19 +208,46 @@ impl Tx<'_> {
         }
         for change in commit.tasks.values() {
             match change {
-                TaskChange::Put(put) => self.put(commit, run, put)?,
+                TaskChange::Put(put) => eager.extend(self.put(who, commit, run, put)?),
                 TaskChange::Delete(place) => Task::delete(self.conn, commit.run, *place)?,
                 TaskChange::Cancel(place) => self.cancel(commit.run, *place)?,
             }
         }
-        Ok(())
+        Ok(eager)
     }
 
-    /// Inserts a row, or writes over the one at its place.
-    fn put(&mut self, commit: &RunCommit, run: &Run, put: &TaskPut) -> Result<(), Trouble> {
+    /// Whoever begins a task at once, if that is wanted and nothing else has a better right.
+    fn beginner(
+        &self,
+        who: Option<&Committer>,
+        commit: &RunCommit,
+        run: &Run,
+        put: &TaskPut,
+    ) -> Option<Owner> {
+        let wanted = put.kind == TaskKind::Activity
+            && put.delay.is_none_or(|delay| delay.is_zero())
+            && commit.eager.contains(&put.place)
+            && !ends(commit);
+        let tenant = &run.identity.tenant;
+        let who =
+            who.filter(|who| wanted && who.may_begin(TaskKind::Activity, put.priority, tenant))?;
+        Some(Owner::of_activity(&who.id, self.now, put.options.as_deref()))
+    }
+
+    /// Inserts a row, or writes over the one at its place; the claim of a row that begins claimed.
+    fn put(
+        &mut self,
+        who: Option<&Committer>,
+        commit: &RunCommit,
+        run: &Run,
+        put: &TaskPut,
+    ) -> Result<Option<Claim>, Trouble> {
         let claimable = matches!(put.kind, TaskKind::Turn | TaskKind::Activity);
         let at_once = put.delay.is_none_or(|delay| delay.is_zero());
-        let (state, order, due) = if claimable && at_once {
+        let owner = self.beginner(who, commit, run, put);
+        let (state, order, due) = if owner.is_some() {
+            (TaskState::Claimed, 0, None)
+        } else if claimable && at_once {
             self.hint(Hint::Ready);
             (TaskState::Ready, self.next_order()?, None)
         } else {
@@ -221,6 +255,7 @@ impl Tx<'_> {
             let due = self.now.after(put.delay.unwrap_or_default());
             (TaskState::Waiting, 0, Some(due.0))
         };
+        let owner = owner.as_ref();
         let options = put.options.as_deref().map(json).transpose()?;
         let bound = params![
             commit.run.0.as_bytes(),
@@ -236,23 +271,44 @@ impl Tx<'_> {
             state.name(),
             stored(order),
             due,
-            put.attempt,
+            put.attempt + u32::from(owner.is_some()),
             put.deaths,
             put.input.as_ref().map(Payload::text),
             options,
             put.details.as_ref().map(Payload::text),
             commit.trace,
+            owner.map(|owner| owner.who.as_str()),
+            owner.map(|owner| owner.claimed_at.0),
+            owner.map(|owner| owner.deadline.0),
+            owner.and_then(|owner| owner.heartbeat).map(stored_millis),
+            owner.and_then(|owner| owner.heartbeat_by).map(|at| at.0),
         ];
         // A claim that is used up left its row there; at other places there is mostly none.
-        let there = commit.claims.iter().any(|claim| claim.place == put.place);
-        let (first, second) = match there {
-            true => (sql::TASK_PUT_OVER, sql::TASK_PUT),
-            false => (sql::TASK_PUT, sql::TASK_PUT_OVER),
+        let used_up = commit.claims.iter().find(|claim| claim.place == put.place);
+        let (first, second) = match used_up {
+            Some(_) => (sql::TASK_PUT_OVER, sql::TASK_PUT),
+            None => (sql::TASK_PUT, sql::TASK_PUT_OVER),
         };
+        let mut is_first = true;
         if self.conn.prepare_cached(first)?.execute(bound)? == 0 {
             self.conn.prepare_cached(second)?.execute(bound)?;
+            is_first = false;
         }
-        Ok(())
+        if owner.is_none() {
+            return Ok(None);
+        }
+        let number = match (used_up, is_first) {
+            (Some(claim), true) => claim.number.next(),
+            (None, true) => ClaimNumber(1),
+            (_, false) => self.number_at(commit.run, put.place)?,
+        };
+        Ok(Some(Claim { run: commit.run, place: put.place, seq: put.seq, number }))
+    }
+
+    /// The claim number of a row.
+    fn number_at(&self, run: RunId, place: Place) -> Result<ClaimNumber, Trouble> {
+        let fence = Fence::load(self.conn, run, place)?;
+        Ok(ClaimNumber(fence.map_or(0, |fence| fence.number)))
     }
 
     fn cancel(&mut self, run: RunId, place: Place) -> Result<(), Trouble> {
@@ -301,10 +357,21 @@ impl Tx<'_> {
     }
 
     /// Nothing of an ended run can be claimed; what a worker has in its hands is cancelling.
-    fn end_rows(&mut self, run: RunId) -> Result<(), Trouble> {
-        self.conn.prepare_cached(sql::END_DELETE)?.execute(params![run.0.as_bytes()])?;
-        self.conn.prepare_cached(sql::END_CANCEL)?.execute(params![run.0.as_bytes()])?;
-        self.hint(Hint::Claims);
+    pub(crate) fn end_rows(
+        &mut self,
+        commit: &RunCommit,
+        turn: Option<&Task>,
+    ) -> Result<(), Trouble> {
+        let taken = turn.is_some_and(|turn| turn.state == TaskState::Claimed);
+        if taken && commit.holder.is_none() {
+            self.hint(Hint::Claims);
+        }
+        let bound = params![commit.run.0.as_bytes()];
+        self.conn.prepare_cached(sql::END_DELETE)?.execute(bound)?;
+        if self.conn.prepare_cached(sql::END_LEFT)?.exists(bound)? {
+            self.conn.prepare_cached(sql::END_CANCEL)?.execute(bound)?;
+            self.hint(Hint::Claims);
+        }
         Ok(())
     }
 
@@ -325,7 +392,7 @@ impl Tx<'_> {
     /// The turn row of an open run after a commit, and the claim of it that the committer has.
     fn settle_turn(
         &mut self,
-        who: Option<&WorkerId>,
+        who: Option<&Committer>,
         commit: &RunCommit,
         run: &mut Run,
         row: Option<Task>,
@@ -347,7 +414,8 @@ impl Tx<'_> {
             }
             Some(task) => self.settle_other(task, commit, run)?,
         };
-        let mine = task.state == TaskState::Claimed && who.is_some_and(|who| task.is_owned_by(who));
+        let mine =
+            task.state == TaskState::Claimed && who.is_some_and(|who| task.is_owned_by(&who.id));
         Ok(mine.then(|| task.claim()))
     }
 
@@ -369,12 +437,12 @@ impl Tx<'_> {
         match &commit.turn {
             TurnAfter::Release if !run.has_unread() => return Ok(None),
             TurnAfter::Keep | TurnAfter::Release => {
-                let deadline = self.now.after(commit.turn_deadline);
+                let wanted = self.now.after(commit.turn_deadline);
                 if let Some(owner) = &mut task.owner {
-                    owner.deadline = deadline;
+                    owner.deadline = kept_deadline(owner.deadline, wanted);
                 }
-                if same_code {
-                    let bound = params![commit.run.0.as_bytes(), deadline.0];
+                if let (true, Some(owner)) = (same_code, &task.owner) {
+                    let bound = params![commit.run.0.as_bytes(), owner.deadline.0];
                     self.conn.prepare_cached(sql::TURN_KEEP)?.execute(bound)?;
                     return Ok(Some(task));
                 }
@@ -419,7 +487,7 @@ impl Tx<'_> {
 
     fn new_turn(
         &mut self,
-        who: Option<&WorkerId>,
+        who: Option<&Committer>,
         commit: &RunCommit,
         run: &mut Run,
     ) -> Result<Option<Task>, Trouble> {
@@ -432,17 +500,30 @@ impl Tx<'_> {
             return Ok(None);
         }
         let mut task = Tx::new_turn_row(run);
-        match &commit.turn {
-            TurnAfter::Want { delay: Some(delay) } if !delay.is_zero() => {
+        let tenant = &run.identity.tenant;
+        let keeps = who.filter(|who| {
+            commit.turn == TurnAfter::Keep && who.may_begin(TaskKind::Turn, task.priority, tenant)
+        });
+        match (&commit.turn, keeps) {
+            (TurnAfter::Want { delay: Some(delay) }, _) if !delay.is_zero() => {
                 task.due = Some(self.now.after(*delay));
                 self.hint(Hint::Due);
             }
-            _ => self.make_ready(&mut task)?,
-        }
-        if let (TurnAfter::Keep, Some(who)) = (&commit.turn, who) {
-            task.take(Owner::new(who, self.now, commit.turn_deadline))?;
+            (_, Some(who)) => {
+                task.go(TaskMove::ComeDue)?;
+                task.take(Owner::new(&who.id, self.now, commit.turn_deadline))?;
+            }
+            (_, None) => self.make_ready(&mut task)?,
         }
         Ok(Some(task))
+    }
+}
+
+/// What whoever watches the run hears.
+pub(crate) fn change_of(commit: &RunCommit) -> Hint {
+    match commit.events.last().filter(|_| ends(commit)) {
+        Some(last) => Hint::Ended(commit.run, Arc::new(last.clone())),
+        None => Hint::Changed(commit.run),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::{Context, Phase, Trouble};
 use crate::lock::Locks;
 use crate::tx::Tx;
 use crate::wait::sleep;
-use durably_store::{Answer, Clock, Hint, Hints, StoreError};
+use durably_store::{Answer, Clock, Gathered, Hints, StoreError};
 use rusqlite::Connection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
@@ -17,6 +17,11 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Commands that wait for a thread; more of them wait in their callers.
 const QUEUED_MAX: usize = 1024;
+
+/// So many pages wait in the log while nothing else does: 16 MB.
+const LOG_IDLE_MAX: i64 = 4_000;
+/// And so many while commands wait: 64 MB.
+const LOG_BUSY_MAX: i64 = 16_000;
 
 type Work<D> = Box<dyn FnOnce(&mut D) + Send>;
 
@@ -33,9 +38,7 @@ impl<D: Desk + Send + 'static> Thread<D> {
         let handle = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             while let Some(work) = commands.blocking_recv() {
                 work(&mut desk);
-                if !commands.is_empty() {
-                    desk.before_next();
-                }
+                desk.between(!commands.is_empty());
             }
         })?;
         Ok(Thread { queue: Some(queue), handle: Some(handle) })
@@ -77,8 +80,8 @@ impl<D> Drop for Thread<D> {
 
 /// What a thread works at.
 pub(crate) trait Desk {
-    /// Called between two commands that follow each other at once.
-    fn before_next(&mut self) {}
+    /// Called after a command was answered; `busy` if another one waits.
+    fn between(&mut self, _busy: bool) {}
 }
 
 /// The desk of the thread that writes.
@@ -91,25 +94,47 @@ pub(crate) struct Writer {
     pub(crate) store: String,
     /// Whether processes are registered that are not in this store.
     pub(crate) others: bool,
+    /// Whether the log may have grown since it was looked at.
+    pub(crate) wrote: bool,
 }
 
 impl Desk for Writer {
-    /// SQLite has no queue of those who want to write: without a pause a busy process would keep
-    /// all others out.
-    fn before_next(&mut self) {
-        if self.others {
+    fn between(&mut self, busy: bool) {
+        if self.wrote {
+            self.wrote = busy;
+            self.shorten_log(if busy { LOG_BUSY_MAX } else { LOG_IDLE_MAX });
+        }
+        // SQLite has no queue of those who want to write: without a pause a busy process would
+        // keep all others out.
+        if busy && self.others {
             sleep(Duration::from_millis(1));
         }
     }
 }
 
 impl Writer {
+    /// Moves the log into the database once so many pages wait in it: after an answer instead of
+    /// within a commit, as SQLite would by itself. A failure is met again by the next command.
+    fn shorten_log(&mut self, most: i64) {
+        if self.log_pages("noop").is_ok_and(|pages| pages > most) {
+            let _ = self.log_pages("passive");
+        }
+    }
+
+    /// How many pages of the log are not in the database yet, after a checkpoint of that kind.
+    fn log_pages(&self, kind: &str) -> rusqlite::Result<i64> {
+        self.conn.query_row(&["pragma wal_checkpoint(", kind, ")"].concat(), [], |row| {
+            Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
+        })
+    }
+
     /// A command that changes something: one transaction. Hints go out after it.
     pub(crate) fn transact<T>(
         &mut self,
         operation: &'static str,
         act: impl FnOnce(&mut Tx<'_>) -> Result<T, Trouble>,
     ) -> Result<T, StoreError> {
+        self.wrote = true;
         let done = self.attempt(operation, "begin immediate", act)?;
         if let Err(error) = self.conn.execute_batch("commit") {
             roll_back(&self.conn);
@@ -117,9 +142,7 @@ impl Writer {
             return Err(trouble.into_error(self.context(operation, Phase::Commit)));
         }
         let (value, hints) = done;
-        for hint in hints {
-            self.hints.give(hint);
-        }
+        self.hints.give_all(&hints);
         Ok(value)
     }
 
@@ -139,14 +162,15 @@ impl Writer {
         operation: &'static str,
         begin: &str,
         act: impl FnOnce(&mut Tx<'_>) -> Result<T, Trouble>,
-    ) -> Result<(T, Vec<Hint>), StoreError> {
+    ) -> Result<(T, Gathered), StoreError> {
         let context = self.context(operation, Phase::Statement);
         // A rollback that failed before is tried again.
         roll_back(&self.conn);
         let begun = self.conn.execute_batch(begin);
         begun.map_err(|error| Trouble::Sqlite(error).into_error(context))?;
-        let mut tx = Tx::new(&self.conn, &self.locks, self.clock.host_now());
+        let now = self.clock.host_now();
         let done = guard(operation, || {
+            let mut tx = Tx::new(&self.conn, &self.locks, now)?;
             let value = act(&mut tx)?;
             Ok((value, tx.finish()?))
         });
@@ -222,6 +246,7 @@ mod tests {
             hints: Hints::default(),
             store: "a.db".to_owned(),
             others: false,
+            wrote: false,
         };
         (folder, writer)
     }
@@ -277,6 +302,30 @@ mod tests {
         assert_eq!(entries(&mut writer), 0);
         writer.transact("test", |tx| insert(tx, 1)).expect("goes on");
         assert_eq!(entries(&mut writer), 1);
+    }
+
+    #[test]
+    fn the_log_is_shortened_between_commands() {
+        let (_folder, mut writer) = writer();
+        let pages = |writer: &Writer| writer.log_pages("noop").expect("counts");
+        let grow = |writer: &mut Writer, pages: i64| {
+            let clear = "delete from durable_inbox";
+            writer.transact("test", |tx| Ok(tx.conn.execute_batch(clear)?)).expect("clears");
+            let len = usize::try_from(pages * 4_000).expect("a length");
+            writer.transact("test", |tx| insert(tx, len)).expect("writes");
+        };
+        grow(&mut writer, 1_500);
+        writer.between(false);
+        assert!(pages(&writer) > 1_000, "SQLite itself leaves it alone");
+        grow(&mut writer, 3_500);
+        writer.between(true);
+        assert!(pages(&writer) > LOG_IDLE_MAX, "other commands come first");
+        writer.look("test", |_| Ok(())).expect("looks");
+        writer.between(false);
+        assert_eq!(pages(&writer), 0);
+        grow(&mut writer, 17_000);
+        writer.between(true);
+        assert_eq!(pages(&writer), 0);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod claim;
 mod commit;
 mod deliver;
 mod desk;
+mod eager;
 mod error;
 mod field;
 mod find;
@@ -24,6 +25,7 @@ mod migrate;
 mod open;
 mod run;
 mod sql;
+mod step;
 mod sweep;
 mod task;
 mod tx;
@@ -31,7 +33,7 @@ mod url;
 mod wait;
 
 use desk::{Reader, Thread, Writer};
-use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
+use durably_kernel::{CommitId, Event, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, Clock, CommitAnswer, DeadLetterRow,
     Delivered, Delivery, HandBack, Hints, HistoryPage, LoadCall, Loaded, Registration, RunCommit,
@@ -41,6 +43,7 @@ use error::Trouble;
 use lock::Locks;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tx::Tx;
 
@@ -94,6 +97,7 @@ impl SqliteStore {
             hints: hints.clone(),
             store: store.clone(),
             others: false,
+            wrote: false,
         };
         let no_thread = |error: std::io::Error| StoreError::Open {
             store: store.clone(),
@@ -165,10 +169,20 @@ impl Store for SqliteStore {
     fn commit(
         &self,
         who: Option<WorkerId>,
-        batch: Vec<RunCommit>,
+        batch: Arc<Vec<RunCommit>>,
     ) -> Answer<'_, Vec<CommitAnswer>> {
+        // Written here: the thread that all wait for has enough to do.
+        let events: Vec<String> =
+            batch.iter().map(|commit| Event::list_to_json(&commit.events)).collect();
         self.write("commit", move |tx| {
-            batch.into_iter().map(|commit| tx.commit(who.as_ref(), commit)).collect()
+            let who = who.map(|who| tx.committer(who, &batch)).transpose()?;
+            let commits = batch.iter().zip(events);
+            commits
+                .map(|(commit, events)| {
+                    tx.events = events;
+                    tx.commit(who.as_ref(), commit)
+                })
+                .collect()
         })
     }
 

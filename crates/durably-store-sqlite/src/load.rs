@@ -70,12 +70,10 @@ pub(crate) fn page(
 
 /// Event 1 of a run.
 pub(crate) fn first_event(conn: &Connection, run: RunId) -> Result<Option<Event>, Trouble> {
-    let mut statement = conn.prepare_cached(sql::HISTORY_PAGE)?;
-    let mut rows = statement.query(params![run.0.as_bytes(), 0])?;
+    let mut statement = conn.prepare_cached(sql::HISTORY_FIRST)?;
+    let mut rows = statement.query(params![run.0.as_bytes()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let mut fields = Fields::of(row);
-    let _first = fields.count()?;
-    let _committed_at = fields.time_set()?;
     let text: String = fields.take().map_err(|trouble| trouble.within("durable_history", run))?;
     let list = Event::list_from_json(&text);
     let list = list.map_err(|error| Trouble::of_events(error, run))?;

@@ -5,6 +5,7 @@ use crate::migrate::migrate;
 use crate::wait::Waits;
 use durably_kernel::Timestamp;
 use durably_store::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -89,10 +90,16 @@ fn connect(path: &Path, role: Role, busy_max: Duration) -> Result<Connection, Tr
         }
         wait.pause()
     }))?;
+    // Plans do not depend on what is bound: otherwise SQLite prepares statements anew for it.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "temp_store", "memory")?;
-    conn.pragma_update(None, "cache_size", -16_384)?;
+    // Kilobytes; the one that writes touches every run.
+    let cache = if role == Role::Writer { -65_536 } else { -16_384 };
+    conn.pragma_update(None, "cache_size", cache)?;
     conn.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
+    // The thread that writes looks after the log itself, between commands.
+    conn.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
     if role == Role::Reader {
         conn.pragma_update(None, "query_only", true)?;
     }

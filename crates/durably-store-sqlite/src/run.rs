@@ -233,6 +233,13 @@ pub(crate) struct Namesake {
 }
 
 impl Namesake {
+    /// The run of this id.
+    pub(crate) fn by_id(conn: &Connection, run: RunId) -> Result<Option<Namesake>, Trouble> {
+        let mut statement = conn.prepare_cached(sql::RUN_BY_ID)?;
+        let found = statement.query_row(params![run.0.as_bytes()], Namesake::read);
+        Ok(found.optional()?)
+    }
+
     /// The run that a tenant started under a key.
     pub(crate) fn by_key(
         conn: &Connection,
@@ -240,14 +247,16 @@ impl Namesake {
         key: &str,
     ) -> Result<Option<Namesake>, Trouble> {
         let mut statement = conn.prepare_cached(sql::RUN_BY_KEY)?;
-        let found = statement.query_row(params![tenant.as_str(), key], |row| {
-            Ok(Namesake {
-                run: RunId(uuid::Uuid::from_bytes(row.get(0)?)),
-                workflow_type: row.get(1)?,
-                input_hash: row.get(2)?,
-            })
-        });
+        let found = statement.query_row(params![tenant.as_str(), key], Namesake::read);
         Ok(found.optional()?)
+    }
+
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Namesake> {
+        Ok(Namesake {
+            run: RunId(uuid::Uuid::from_bytes(row.get(0)?)),
+            workflow_type: row.get(1)?,
+            input_hash: row.get(2)?,
+        })
     }
 }
 

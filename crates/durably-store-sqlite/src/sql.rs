@@ -18,6 +18,7 @@ statements! {
     ORDER_SAVE = "order_save";
     RUN_INSERT = "run_insert";
     RUN_LOAD = "run_load";
+    RUN_BY_ID = "run_by_id";
     RUN_BY_KEY = "run_by_key";
     RUN_STEP = "run_step";
     RUN_SAVE = "run_save";
@@ -26,8 +27,15 @@ statements! {
     RUNS_BY_STATUS = "runs_by_status";
     RUNS_BY_KEY = "runs_by_key";
     RUNS_PARKED = "runs_parked";
+    STEP_CHECK_TASK = "step_check_task";
+    STEP_CHECK_TURN = "step_check_turn";
+    STEP_RUN = "step_run";
+    STEP_TASK = "step_task";
+    STEP_CALL = "step_call";
+    STEP_END = "step_end";
     HISTORY_INSERT = "history_insert";
     HISTORY_PAGE = "history_page";
+    HISTORY_FIRST = "history_first";
     HISTORY_LOOK_UP = "history_look_up";
     TASK_LOAD = "task_load";
     TASK_LOAD_ROW = "task_load_row";
@@ -35,9 +43,11 @@ statements! {
     TASK_PUT = "task_put";
     TASK_PUT_OVER = "task_put_over";
     TASK_SAVE = "task_save";
+    TASK_TAKE = "task_take";
     TASK_HEARTBEAT = "task_heartbeat";
     TASK_UNNAMED = "task_unnamed";
     TASK_DELETE = "task_delete";
+    TASK_DELETE_ROW = "task_delete_row";
     TASK_CANCEL = "task_cancel";
     TASKS_OF_RUN = "tasks_of_run";
     TASKS_OF_OWNER = "tasks_of_owner";
@@ -45,6 +55,7 @@ statements! {
     TURN_INSERT = "turn_insert";
     TURN_KEEP = "turn_keep";
     END_DELETE = "end_delete";
+    END_LEFT = "end_left";
     END_CANCEL = "end_cancel";
     INBOX_FIND = "inbox_find";
     INBOX_INSERT = "inbox_insert";
@@ -55,6 +66,7 @@ statements! {
     LETTERS_OF_RUN = "letters_of_run";
     WORKER_INSERT = "worker_insert";
     WORKER_STATUS = "worker_status";
+    WORKER_CAN = "worker_can";
     WORKER_HOST = "worker_host";
     WORKER_DRAIN = "worker_drain";
     WORKER_LEAVE = "worker_leave";
@@ -67,6 +79,7 @@ statements! {
     CLAIM_LEVEL = "claim_level";
     CLAIM_TENANT_FIRST = "claim_tenant_first";
     CLAIM_TENANT_AFTER = "claim_tenant_after";
+    CLAIM_TENANT_LAST = "claim_tenant_last";
     CLAIM_HEADS = "claim_heads";
     SWEEP_OWNERS = "sweep_owners";
     SWEEP_LOST = "sweep_lost";
@@ -128,6 +141,7 @@ mod tests {
         for (sql, bounds) in [
             (CLAIM_LEVEL, keyed.to_owned()),
             (CLAIM_TENANT_FIRST, format!("{keyed} AND priority=? AND fresh=?")),
+            (CLAIM_TENANT_LAST, format!("{keyed} AND priority=? AND fresh=?")),
             (CLAIM_TENANT_AFTER, format!("{keyed} AND priority=? AND fresh=? AND tenant>?")),
             (
                 CLAIM_HEADS,
@@ -158,7 +172,14 @@ mod tests {
             ("durable_tasks USING COVERING INDEX durable_tasks_owner", "sweep_owners"),
             ("durable_dead_letter_queue", "letters_all"),
         ];
-        let sorts = ["sweep_late", "tasks_of_call", "runs_by_key"];
+        let sorts = [
+            "sweep_late",
+            "sweep_lost",
+            "tasks_of_call",
+            "tasks_of_owner",
+            "owner_unread",
+            "runs_by_key",
+        ];
         let inner = ["owners", "(subquery", "CONSTANT ROW"];
         for (file, sql) in ALL {
             for step in plan(&conn, sql) {

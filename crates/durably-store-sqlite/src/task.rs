@@ -9,6 +9,7 @@ use durably_kernel::{
 };
 use durably_store::{CallId, TaskRow};
 use rusqlite::{Connection, Row, params};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A task's row.
@@ -37,7 +38,7 @@ pub(crate) struct Task {
     pub(crate) attempt: u32,
     pub(crate) deaths: u32,
     pub(crate) losses: Vec<Loss>,
-    pub(crate) options: Option<Box<ActivityOptions>>,
+    pub(crate) options: Option<Arc<ActivityOptions>>,
     pub(crate) details: Option<Payload>,
     pub(crate) input: Option<Payload>,
 }
@@ -66,6 +67,23 @@ impl Owner {
             heartbeat_by: None,
             unnamed: 0,
         }
+    }
+}
+
+impl Owner {
+    /// Whoever begins an activity, and until when.
+    pub(crate) fn of_activity(
+        who: &WorkerId,
+        now: Timestamp,
+        options: Option<&ActivityOptions>,
+    ) -> Owner {
+        let longest = options.map_or_else(
+            || ActivityOptions::default().longest_attempt(),
+            ActivityOptions::longest_attempt,
+        );
+        let heartbeat = options.and_then(|options| options.heartbeat);
+        let heartbeat_by = heartbeat.map(|heartbeat| now.after(heartbeat));
+        Owner { heartbeat, heartbeat_by, ..Owner::new(who, now, longest) }
     }
 }
 
@@ -144,6 +162,25 @@ impl Task {
             self.attempt,
             self.deaths,
             stored_losses(&self.losses)?,
+        ])?;
+        Ok(())
+    }
+
+    /// Writes what a claim changes about the row of that number.
+    pub(crate) fn save_taken(&self, conn: &Connection, row: i64) -> Result<(), Trouble> {
+        let Some(owner) = &self.owner else {
+            return Err(self.damaged("a claimed row has no owner"));
+        };
+        conn.prepare_cached(sql::TASK_TAKE)?.execute(params![
+            row,
+            stored(self.number.0),
+            owner.who.as_str(),
+            owner.call.map(|call| *call.0.as_bytes()),
+            owner.claimed_at.0,
+            owner.deadline.0,
+            owner.heartbeat.map(stored_millis),
+            owner.heartbeat_by.map(|at| at.0),
+            self.attempt,
         ])?;
         Ok(())
     }
@@ -265,7 +302,7 @@ pub(crate) struct Fence {
     pub(crate) state: TaskState,
     owner: Option<String>,
     seq: u64,
-    number: u64,
+    pub(crate) number: u64,
 }
 
 impl Fence {

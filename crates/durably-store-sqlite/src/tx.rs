@@ -6,11 +6,12 @@ use crate::field::{Fields, limit, stored};
 use crate::lock::Locks;
 use crate::run::Run;
 use crate::sql;
+use crate::step::Steps;
 use crate::task::Task;
 use durably_kernel::{
     ClaimNumber, Fact, Place, RunId, Seq, TaskKind, TaskMove, TaskState, Timestamp,
 };
-use durably_store::{Hint, InboxEntry};
+use durably_store::{Gathered, Hint, InboxEntry};
 use rusqlite::{Connection, Row, params};
 
 /// So many unread inbox entries are handed out at a time.
@@ -21,18 +22,26 @@ pub(crate) struct Tx<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) locks: &'a Locks,
     pub(crate) now: Timestamp,
-    hints: Vec<Hint>,
+    pub(crate) steps: Steps<'a>,
+    /// The events of the commit under way as they are stored.
+    pub(crate) events: String,
+    hints: Gathered,
     /// The last order number given, once it was looked up.
     order: Option<u64>,
 }
 
 impl<'a> Tx<'a> {
-    pub(crate) fn new(conn: &'a Connection, locks: &'a Locks, now: Timestamp) -> Tx<'a> {
-        Tx { conn, locks, now, hints: Vec::new(), order: None }
+    pub(crate) fn new(
+        conn: &'a Connection,
+        locks: &'a Locks,
+        now: Timestamp,
+    ) -> Result<Tx<'a>, Trouble> {
+        let (steps, hints) = (Steps::prepare(conn)?, Gathered::default());
+        Ok(Tx { conn, locks, now, steps, events: String::new(), hints, order: None })
     }
 
     /// Writes what is written once per transaction; gives the hints for afterwards.
-    pub(crate) fn finish(self) -> Result<Vec<Hint>, Trouble> {
+    pub(crate) fn finish(self) -> Result<Gathered, Trouble> {
         if let Some(order) = self.order {
             self.conn.prepare_cached(sql::ORDER_SAVE)?.execute(params![stored(order)])?;
         }
@@ -41,13 +50,7 @@ impl<'a> Tx<'a> {
 
     /// A hint to give after the commit; the same one is given once.
     pub(crate) fn hint(&mut self, hint: Hint) {
-        let repeats = match hint {
-            Hint::Ready | Hint::Due | Hint::Claims => self.hints.contains(&hint),
-            Hint::Inbox(_) | Hint::Changed(_) => self.hints.last() == Some(&hint),
-        };
-        if !repeats {
-            self.hints.push(hint);
-        }
+        self.hints.note(hint);
     }
 
     /// A fresh order number.

@@ -122,7 +122,7 @@ async fn compare(seed: u64) {
     for round in 0..25 {
         let batch: Vec<_> = (0..6).map(|at| dice.start(round * 100 + at)).collect();
         for store in stores {
-            store.commit(None, batch.clone()).await.expect("commits");
+            store.commit(None, batch.clone().into()).await.expect("commits");
         }
         let call = dice.call(round);
         taken.extend(pair.claim(call.clone(), seed).await);

@@ -115,7 +115,7 @@ fn a_file_that_is_overwritten_is_damaged_and_does_not_panic() {
     let opened = SqliteStore::open(path.to_str().expect("a path"), durably_store::Clock::Database);
     let error = match opened {
         Err(error) => error,
-        Ok(store) => wait(store.commit(None, vec![start(2)])).expect_err("is damaged"),
+        Ok(store) => wait(store.commit(None, vec![start(2)].into())).expect_err("is damaged"),
     };
     assert_eq!(error.class(), Class::Corrupt, "{error:?}");
 }
@@ -140,7 +140,7 @@ fn fill(path: &Path) {
         let mut acknowledged = Vec::new();
         let failed = loop {
             let number = acknowledged.len() as u64;
-            match store.commit(None, vec![start(number)]).await {
+            match store.commit(None, vec![start(number)].into()).await {
                 Ok(_) => acknowledged.push(number),
                 Err(error) => {
                     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
@@ -150,7 +150,7 @@ fn fill(path: &Path) {
             assert!(number < 100_000, "the disk is never full");
         };
         for _ in 0..3 {
-            let error = store.commit(None, vec![start(failed)]).await.expect_err("is full");
+            let error = store.commit(None, vec![start(failed)].into()).await.expect_err("is full");
             assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
         }
         assert!(store.run(run_id(failed)).await.expect("reads").is_none());
@@ -191,7 +191,7 @@ fn grow(path: &Path) {
         let mut number = 0;
         let error = loop {
             number += 1;
-            match store.commit(None, vec![start(number)]).await {
+            match store.commit(None, vec![start(number)].into()).await {
                 Ok(_) => assert!(number < 100_000, "there is no bound"),
                 Err(error) => break error,
             }

@@ -230,7 +230,7 @@ fn a_database_that_stays_busy_is_not_available_and_then_again() {
     let other = shell(&path);
     other.execute_batch("begin immediate").expect("locks");
     wait(async {
-        let error = store.commit(None, vec![start(1)]).await.expect_err("is busy");
+        let error = store.commit(None, vec![start(1)].into()).await.expect_err("is busy");
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
         assert_eq!(error.class(), Class::Transient { retry_after: None });
         assert!(store.run(run_id(1)).await.expect("reads go on").is_none());
@@ -247,7 +247,7 @@ fn a_commit_whose_caller_goes_away_is_done() {
     let other = shell(&path);
     other.execute_batch("begin immediate").expect("locks");
     wait(async {
-        let mut future = store.commit(None, vec![start(1)]);
+        let mut future = store.commit(None, vec![start(1)].into());
         let polled = futures_util::poll!(&mut future);
         assert!(polled.is_pending(), "the lock is not free");
         drop(future);

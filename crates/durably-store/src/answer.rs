@@ -6,6 +6,7 @@ use durably_kernel::{
     Payload, RunId, RunIdentity, RunStatus, Seq, Tenant, Timestamp, Waits, WorkflowType,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a run's code cannot go on.
@@ -80,10 +81,8 @@ pub struct Committed {
     pub unread: Vec<InboxEntry>,
     /// The store's time.
     pub now: Timestamp,
-    /// The highest priority that waits, as far as the store looked.
-    pub waiting_priority: Option<i32>,
-    /// Whether a task of another tenant waits, as far as the store looked.
-    pub other_tenant_waits: bool,
+    /// The tasks that begin in the committer's hands, of those it asked for.
+    pub eager: Vec<Claim>,
 }
 
 /// What became of a commit.
@@ -133,7 +132,7 @@ pub struct ClaimedActivity {
     /// What it gets.
     pub input: Payload,
     /// How it is executed.
-    pub options: Box<ActivityOptions>,
+    pub options: Arc<ActivityOptions>,
     /// This attempt.
     pub attempt: Attempt,
     /// Attempts that were lost since the last event about it.

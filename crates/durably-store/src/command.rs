@@ -2,10 +2,10 @@
 
 use durably_kernel::{
     ActivityType, Claim, CommitId, DeadLetter, Decision, Event, Fact, Payload, Place, Queue, RunId,
-    RunIdentity, Seq, Summary, TaskChange, WorkerId, WorkflowType,
+    RunIdentity, Seq, Summary, TaskChange, Timestamp, WorkerId, WorkflowType,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -52,7 +52,7 @@ pub enum TurnAfter {
     /// Nothing is under way: the holder lets go, unless the inbox has more.
     Release,
     /// Inline steps are under way here: the holder keeps the row, a non-holder gets it if there is
-    /// none.
+    /// none, unless a turn that it could decide waits in the queue and has a better right.
     Keep,
     /// Somebody else is to go on: ready.
     Return,
@@ -70,6 +70,14 @@ pub enum TurnAfter {
         /// What happened.
         reason: String,
     },
+}
+
+/// The deadline of a turn row that its holder keeps. It moves on by a second or more: that way few
+/// steps have to write it.
+pub fn kept_deadline(before: Timestamp, wanted: Timestamp) -> Timestamp {
+    const LEAST: Duration = Duration::from_secs(1);
+    let stays = wanted >= before && wanted < before.after(LEAST);
+    if stays { before } else { wanted }
 }
 
 /// A change of a run: whole or not at all.
@@ -91,6 +99,10 @@ pub struct RunCommit {
     pub events: Vec<Event>,
     /// Changes of the run's other rows.
     pub tasks: BTreeMap<Place, TaskChange>,
+    /// Of the activities it puts without delay: those that the committer has a free slot for. They
+    /// begin claimed by it, unless a task that it could execute waits in the queue and has a better
+    /// right: a higher priority, or the same and another tenant.
+    pub eager: BTreeSet<Place>,
     /// Every inbox entry up to this number is used up.
     pub inbox_used: u64,
     /// Of them, entries that came after the fact that ended the run.
@@ -103,7 +115,8 @@ pub struct RunCommit {
     pub summary: Option<Summary>,
     /// What becomes of the turn row.
     pub turn: TurnAfter,
-    /// If the committer holds the run afterwards: the turn row is lost after this long.
+    /// If the committer holds the run afterwards: the turn row is lost after this long, or up to a
+    /// second earlier where it held the run before ([`kept_deadline`]).
     pub turn_deadline: Duration,
     /// Ends the run although newer entries are in its inbox: they become dead letters.
     pub end_anyway: bool,
@@ -123,6 +136,7 @@ impl RunCommit {
             operator: false,
             events: Vec::new(),
             tasks: BTreeMap::new(),
+            eager: BTreeSet::new(),
             inbox_used: 0,
             unread: Vec::new(),
             dead_letters: Vec::new(),

@@ -9,6 +9,7 @@
 mod answer;
 mod clock;
 mod command;
+mod eager;
 mod error;
 mod find;
 mod hint;
@@ -22,9 +23,10 @@ pub use answer::{
 pub use clock::{Clock, ManualClock};
 pub use command::{
     Base, Beat, CallId, ClaimCall, Claimable, Delivery, HandBack, Heartbeat, Held, KeyCheck,
-    LoadCall, NewRun, Registration, Returned, RunCommit, SweepCall, TurnAfter, Want,
+    LoadCall, NewRun, Registration, Returned, RunCommit, SweepCall, TurnAfter, Want, kept_deadline,
 };
+pub use eager::{Committer, Foremost};
 pub use error::{Class, StoreError};
 pub use find::{DeadLetterRow, EventRow, HistoryPage, RunQuery, TaskRow, WorkerRow, WorkerStatus};
-pub use hint::{Hint, Hints, Listener};
+pub use hint::{Gathered, Heard, Hint, Hints, Listener, Watch};
 pub use port::{Answer, Store};

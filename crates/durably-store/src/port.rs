@@ -11,6 +11,7 @@ use crate::find::{DeadLetterRow, HistoryPage, RunQuery, TaskRow, WorkerRow};
 use crate::hint::Hints;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use futures_util::future::BoxFuture;
+use std::sync::Arc;
 
 /// What a command comes back with.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
@@ -40,8 +41,11 @@ pub trait Store: Send + Sync + 'static {
     /// commit that loses does not disturb the others. Before: all its claims stand and the head is
     /// the one named, otherwise nothing of it is written. After a crash in between: all or nothing
     /// of the batch.
-    fn commit(&self, who: Option<WorkerId>, batch: Vec<RunCommit>)
-    -> Answer<'_, Vec<CommitAnswer>>;
+    fn commit(
+        &self,
+        who: Option<WorkerId>,
+        batch: Arc<Vec<RunCommit>>,
+    ) -> Answer<'_, Vec<CommitAnswer>>;
 
     /// Whether a commit whose answer was lost is in the history, looked up under the run's lock.
     fn look_up(&self, run: RunId, commit: CommitId) -> Answer<'_, bool>;

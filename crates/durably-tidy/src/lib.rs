@@ -13,6 +13,7 @@ pub mod bans;
 pub mod error_codes;
 pub mod kernel;
 pub mod links;
+pub mod planted;
 pub mod repository;
 pub mod rust_file;
 pub mod size;

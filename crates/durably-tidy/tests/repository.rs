@@ -2,7 +2,7 @@
 
 use durably_tidy::repository::Repository;
 use durably_tidy::rust_file::RustFile;
-use durably_tidy::{Finding, arrows, bans, error_codes, kernel, links, size, speech};
+use durably_tidy::{Finding, arrows, bans, error_codes, kernel, links, planted, size, speech};
 
 /// Fails with every finding, a line each.
 #[track_caller]
@@ -103,4 +103,9 @@ fn error_codes_and_their_pages_agree() {
 #[test]
 fn links_point_at_files() {
     assert_tidy(&links::check(&Repository::here().files()));
+}
+
+#[test]
+fn planted_bugs_fit_the_files() {
+    assert_tidy(&planted::check(&Repository::here().files()));
 }

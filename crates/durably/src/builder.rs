@@ -2,14 +2,16 @@
 
 use crate::activity::{Activity, ClosureActivity, TypedActivity};
 use crate::client::{Client, environment};
+use crate::codec::{self, Codec};
 use crate::error::{ClientError, Result};
 use crate::function::{Ctx, FunctionHost};
 use crate::machine::{MachineHost, Workflow};
 use crate::names::{ActivityRef, Data, WorkflowRef};
 use crate::open::open;
-use durably_kernel::check_name;
+use durably_kernel::{Event, ReplayError, Run, RunIdentity, WorkflowType, check_name};
 use durably_runtime::{
-    ActivityContext, ActivityHost, Registry, RuntimeError, Settings, WorkflowHost,
+    ActivityContext, ActivityHost, Coder, Environment, Registry, RuntimeError, Settings,
+    WorkflowHost,
 };
 use durably_store::Store;
 use std::collections::BTreeSet;
@@ -26,6 +28,7 @@ pub struct EngineBuilder {
     settings: Settings,
     problems: Vec<String>,
     queues: BTreeSet<String>,
+    coder: Coder,
 }
 
 impl EngineBuilder {
@@ -87,6 +90,18 @@ impl EngineBuilder {
         self
     }
 
+    /// Codes all values on their way to the store and back; none by default.
+    pub fn codec(mut self, codec: impl Codec) -> Self {
+        if let Some(name) = self.coder.name() {
+            self.problems.push(format!("there are two codecs; the first is {name:?}"));
+        }
+        match codec::coder(codec) {
+            Ok(coder) => self.coder = coder,
+            Err(problem) => self.problems.push(problem),
+        }
+        self
+    }
+
     /// Activities at a time; 10 by default.
     pub fn slots(mut self, slots: usize) -> Self {
         self.settings.slots = slots;
@@ -123,6 +138,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Changes settings that have no method of their own, for simulation.
+    #[doc(hidden)]
+    pub fn tune(mut self, tune: impl FnOnce(&mut Settings)) -> Self {
+        tune(&mut self.settings);
+        self
+    }
+
     /// Starts the engine on the store that the URL names. All problems of all definitions are
     /// reported together.
     pub async fn start(self, url: &str) -> Result<Engine, ClientError> {
@@ -134,11 +156,35 @@ impl EngineBuilder {
     /// Starts the engine on a store that is open already, for programs and tests that share one.
     #[doc(hidden)]
     pub async fn start_on(self, store: Arc<dyn Store>) -> Result<Engine, ClientError> {
-        let EngineBuilder { registry, settings, .. } = self.checked()?;
         let environment = Arc::new(environment()?);
+        self.start_in(environment, store).await
+    }
+
+    /// As [`EngineBuilder::start_on`], with time, randomness and tasks from an environment of
+    /// choice, for simulation.
+    #[doc(hidden)]
+    pub async fn start_in(
+        self,
+        environment: Arc<dyn Environment>,
+        store: Arc<dyn Store>,
+    ) -> Result<Engine, ClientError> {
+        let EngineBuilder { mut registry, settings, coder, .. } = self.checked()?;
+        registry.set_coder(coder.clone());
         let engine = durably_runtime::Engine::start(environment, store, registry, settings).await?;
-        let client = Client::new(engine.caller().clone());
+        let client = Client::new(engine.caller().clone(), coder);
         Ok(Engine { engine, client })
+    }
+
+    /// Lets the registered code hear a history; fails where the two part.
+    #[doc(hidden)]
+    pub fn replay(
+        &self,
+        identity: RunIdentity,
+        workflow_type: &WorkflowType,
+        version: Option<u32>,
+        events: &[Event],
+    ) -> Result<Run, ReplayError> {
+        self.registry.replay(identity, workflow_type, version, events)
     }
 
     fn checked(mut self) -> Result<EngineBuilder, ClientError> {

@@ -1,13 +1,16 @@
 //! Calls to runs: typed, and by name.
 
 use crate::canonical;
+use crate::codec::{self, Codec};
 use crate::error::{ClientError, RunError};
 use crate::handle::Handle;
 use crate::names::{Data, SignalRef, WorkflowRef};
 use crate::open::open;
 use durably_kernel::{Payload, RunId};
-use durably_runtime::{Caller, Environment, RealEnvironment, RuntimeError, StartRequest};
-use durably_store::{DeadLetterRow, RunQuery, RunView, WorkerRow};
+use durably_runtime::{
+    Caller, Coder, Environment, RealEnvironment, RuntimeError, StartRequest, Started, is_request,
+};
+use durably_store::{DeadLetterRow, RunQuery, RunView, Store, WorkerRow};
 use serde::Serialize;
 use serde_json::Value;
 use std::future::IntoFuture;
@@ -19,21 +22,56 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Client {
     caller: Caller,
+    coder: Coder,
 }
 
 impl Client {
-    pub(crate) fn new(caller: Caller) -> Client {
-        Client { caller }
+    pub(crate) fn new(caller: Caller, coder: Coder) -> Client {
+        Client { caller, coder }
+    }
+
+    /// A client in an environment of choice, for simulation.
+    #[doc(hidden)]
+    pub fn connect_in(environment: Arc<dyn Environment>, store: Arc<dyn Store>) -> Client {
+        Client::new(Caller::new(environment, store), Coder::default())
     }
 
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }
 
+    pub(crate) fn coder(&self) -> &Coder {
+        &self.coder
+    }
+
     /// Connects to a store without executing anything.
     pub async fn connect(url: &str) -> Result<Client, ClientError> {
         let environment: Arc<dyn Environment> = Arc::new(environment()?);
-        Ok(Client::new(Caller::new(environment, open(url).await?)))
+        Ok(Client::new(Caller::new(environment, open(url).await?), Coder::default()))
+    }
+
+    /// The same with the codec of the engines. Without one, histories and dead letters show coded
+    /// values as they are stored.
+    pub fn with_codec(self, codec: impl Codec) -> Result<Client, ClientError> {
+        let coder = codec::coder(codec);
+        let coder = coder.map_err(|problem| RuntimeError::Settings { problem })?;
+        Ok(Client { coder, ..self })
+    }
+
+    /// What a signal says, as it is stored.
+    fn said<T: Serialize>(&self, signal: &str, says: &T) -> Result<Payload, ClientError> {
+        let plain = Payload::of(says)?;
+        match is_request(signal) {
+            // It is for the engine to read.
+            true => Ok(plain),
+            false => codec::encoded(&self.coder, &format!("signal {signal:?}"), plain),
+        }
+    }
+
+    /// The store behind it, for programs that measure or watch it.
+    #[doc(hidden)]
+    pub fn store(&self) -> Arc<dyn durably_store::Store> {
+        self.caller.store().clone()
     }
 
     /// Starts a run; options chain on it, and awaiting it gives a handle at once.
@@ -44,6 +82,25 @@ impl Client {
     /// Starts a run and waits for its result; options chain on it.
     pub fn run<I: Data, O: Data>(&self, workflow: WorkflowRef<I, O>, input: &I) -> RunCall<O> {
         RunCall { start: self.start(workflow, input) }
+    }
+
+    /// Starts many runs in one transaction, at most 10,000: if the store fails, none is started.
+    /// One answer for each, in order; a start whose id or key is taken by something else does not
+    /// keep the others from starting.
+    ///
+    /// Each start may have its own options; they may be of different workflows, as long as their
+    /// outputs are of one type.
+    pub async fn start_many<O>(
+        &self,
+        starts: impl IntoIterator<Item = Start<O>>,
+    ) -> Result<Vec<Result<Handle<O>, ClientError>>, ClientError> {
+        let requests = starts.into_iter().enumerate().map(|(index, start)| {
+            start.request.map_err(|source| ClientError::in_bulk(index, source))
+        });
+        let requests = requests.collect::<Result<Vec<StartRequest>, ClientError>>()?;
+        let started = self.caller.start_many(requests).await?;
+        let handle = |one: Started| Handle::of_start(self.clone(), one);
+        Ok(started.into_iter().map(|one| one.map(handle).map_err(ClientError::from)).collect())
     }
 
     /// Starts a run of a workflow that is known by its name only.
@@ -69,13 +126,22 @@ impl Client {
         says: &T,
         id: Option<&str>,
     ) -> Result<(), ClientError> {
-        let payload = Payload::of(says)?;
+        let payload = self.said(signal, says)?;
         Ok(self.caller.signal(run, signal, payload, id.map(str::to_owned)).await?)
     }
 
     /// Runs, newest first.
     pub async fn runs(&self, query: RunQuery) -> Result<Vec<RunView>, ClientError> {
-        Ok(self.caller.runs(query).await?)
+        let mut runs = self.caller.runs(query).await?;
+        runs.iter_mut().for_each(|run| self.show_error(run));
+        Ok(runs)
+    }
+
+    /// Where a run stands, for people.
+    pub(crate) fn show_error(&self, run: &mut RunView) {
+        if let Some(last) = &mut run.last_error {
+            self.coder.show_failure(&mut last.error);
+        }
     }
 
     /// Work that was given up, newest first; of one run or of all.
@@ -84,7 +150,7 @@ impl Client {
         run: Option<RunId>,
         most: usize,
     ) -> Result<Vec<DeadLetterRow>, ClientError> {
-        Ok(self.caller.dead_letters(run, most).await?)
+        codec::shown_letters(&self.coder, self.caller.dead_letters(run, most).await?)
     }
 
     /// The processes that work on the store, or did, newest first.
@@ -116,11 +182,17 @@ impl<O> Start<O> {
         version: Option<u32>,
         input: &I,
     ) -> Start<O> {
-        let request = Payload::of(input).map_err(ClientError::from).map(|input| StartRequest {
+        let coded = |plain: Payload| {
+            // Starts of one key are compared by what they say, not by how it is coded.
+            let hash = canonical::hash(&plain);
+            Ok((hash, codec::encoded(&client.coder, "the input", plain)?))
+        };
+        let input = Payload::of(input).map_err(ClientError::from).and_then(coded);
+        let request = input.map(|(input_hash, input)| StartRequest {
             id: None,
             workflow_type: workflow.into(),
             version,
-            input_hash: canonical::hash(&input),
+            input_hash,
             input,
             tenant: Default::default(),
             queue: Default::default(),
@@ -182,7 +254,7 @@ impl<O> Start<O> {
         self.set(|request| request.timeout = Some(timeout))
     }
 
-    /// Attributes to search by, as a JSON object.
+    /// Attributes to search by, as a JSON object. No codec touches them.
     pub fn attributes<T: Serialize>(self, attributes: &T) -> Self {
         self.try_set(|request| {
             request.attributes = Some(Payload::of(attributes)?);
@@ -197,15 +269,16 @@ impl<O> Start<O> {
 
     /// A signal that goes with the start; a run that exists gets it as well.
     pub fn signal<T: Data>(self, signal: SignalRef<T>, says: &T) -> Self {
+        let said = self.client.said(signal.name(), says);
         self.try_set(|request| {
-            request.signal = Some((signal.name().to_owned(), Payload::of(says)?, None));
+            request.signal = Some((signal.name().to_owned(), said?, None));
             Ok(())
         })
     }
 
     async fn go(self) -> Result<Handle<O>, ClientError> {
         let started = self.client.caller.start(self.request?).await?;
-        Ok(Handle::new(self.client, started.run, started.existed))
+        Ok(Handle::of_start(self.client, started))
     }
 }
 

@@ -191,6 +191,12 @@ impl ClientError {
     pub fn kind(&self) -> &RuntimeError {
         &self.source
     }
+
+    /// The error of one of many starts.
+    pub(crate) fn in_bulk(index: usize, error: ClientError) -> ClientError {
+        let source = Box::new(error.source);
+        ClientError { source: RuntimeError::InBulk { index, source } }
+    }
 }
 
 macro_rules! client_error_from {

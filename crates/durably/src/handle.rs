@@ -1,12 +1,15 @@
 //! A run, from outside.
 
+use crate::changes::Changes;
 use crate::client::Client;
+use crate::codec;
 use crate::error::{ClientError, RunError};
 use crate::names::{Data, SignalRef};
-use durably_kernel::{Payload, RunId, Seq, TaskTrail};
-use durably_runtime::Outcome;
-use durably_store::{HistoryPage, RunView, TaskRow};
+use durably_kernel::{Payload, RunId, Seq, TaskTrail, TrailStep};
+use durably_runtime::{Outcome, Started};
+use durably_store::{HistoryPage, RunView, TaskRow, Watch};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A run, with the type of its result.
@@ -14,12 +17,14 @@ pub struct Handle<O> {
     client: Client,
     run: RunId,
     existed: bool,
+    watch: Option<Arc<Watch>>,
     output: PhantomData<fn() -> O>,
 }
 
 impl<O> Clone for Handle<O> {
     fn clone(&self) -> Self {
-        Handle::new(self.client.clone(), self.run, self.existed)
+        let watch = self.watch.clone();
+        Handle { watch, ..Handle::new(self.client.clone(), self.run, self.existed) }
     }
 }
 
@@ -31,7 +36,12 @@ impl<O> std::fmt::Debug for Handle<O> {
 
 impl<O> Handle<O> {
     pub(crate) fn new(client: Client, run: RunId, existed: bool) -> Handle<O> {
-        Handle { client, run, existed, output: PhantomData }
+        Handle { client, run, existed, watch: None, output: PhantomData }
+    }
+
+    pub(crate) fn of_start(client: Client, started: Started) -> Handle<O> {
+        let Started { run, existed, watch } = started;
+        Handle { watch, ..Handle::new(client, run, existed) }
     }
 
     /// The run's id.
@@ -76,22 +86,50 @@ impl<O> Handle<O> {
 
     /// Where the run stands: status, retries so far, the last error, what it waits for.
     pub async fn status(&self) -> Result<RunView, ClientError> {
-        Ok(self.client.caller().run(self.run).await?)
+        let mut run = self.client.caller().run(self.run).await?;
+        self.client.show_error(&mut run);
+        Ok(run)
     }
 
     /// Events after a number, at most so many.
     pub async fn history(&self, after: Seq, most: usize) -> Result<HistoryPage, ClientError> {
-        Ok(self.client.caller().history(self.run, after, most).await?)
+        let page = self.client.caller().history(self.run, after, most).await?;
+        codec::shown_page(self.client.coder(), self.run, page)
+    }
+
+    /// What happens to the run, from its beginning until it has ended.
+    pub fn changes(&self) -> Changes {
+        self.changes_after(Seq(0))
+    }
+
+    /// As [`Handle::changes`], from the event after this one on.
+    pub fn changes_after(&self, seq: Seq) -> Changes {
+        Changes::new(self.client.clone(), self.run, seq)
     }
 
     /// The life of every task, attempt by attempt.
     pub async fn trail(&self) -> Result<Vec<TaskTrail>, ClientError> {
-        Ok(self.client.caller().trail(self.run).await?)
+        let mut trails = self.client.caller().trail(self.run).await?;
+        for entry in trails.iter_mut().flat_map(|trail| &mut trail.entries) {
+            if let TrailStep::Retrying { error, .. } | TrailStep::Failed { error, .. } =
+                &mut entry.what
+            {
+                self.client.coder().show_failure(error);
+            }
+        }
+        Ok(trails)
     }
 
     /// The live tasks of the run, with the progress that activities reported.
     pub async fn tasks(&self) -> Result<Vec<TaskRow>, ClientError> {
-        Ok(self.client.caller().tasks(self.run).await?)
+        let mut tasks = self.client.caller().tasks(self.run).await?;
+        for task in &mut tasks {
+            let Some(details) = &mut task.details else { continue };
+            self.client.coder().show(details).map_err(|error| {
+                codec::failed(format!("heartbeat details of {:?}", task.target), error)
+            })?;
+        }
+        Ok(tasks)
     }
 }
 
@@ -108,10 +146,18 @@ impl<O: Data> Handle<O> {
 
     async fn wait(&self, most: Option<Duration>) -> Result<O, RunError> {
         let run = self.run;
-        let outcome = self.client.caller().outcome(run, most).await.map_err(ClientError::from)?;
+        let outcome = self
+            .client
+            .caller()
+            .outcome(run, most, self.watch.clone())
+            .await
+            .map_err(ClientError::from)?;
         match outcome {
-            Outcome::Completed(output) => decoded(&output),
-            Outcome::Failed(failure) => Err(RunError::Failed { run, failure: Box::new(failure) }),
+            Outcome::Completed(output) => self.decoded(output),
+            Outcome::Failed(mut failure) => {
+                self.client.coder().show_failure(&mut failure);
+                Err(RunError::Failed { run, failure: Box::new(failure) })
+            }
             Outcome::Cancelled(reason) => Err(RunError::Cancelled { run, reason }),
             Outcome::Terminated(reason) => Err(RunError::Terminated { run, reason }),
             Outcome::Continued => {
@@ -120,8 +166,11 @@ impl<O: Data> Handle<O> {
             }
         }
     }
-}
 
-fn decoded<O: Data>(output: &Payload) -> Result<O, RunError> {
-    Ok(output.decode().map_err(ClientError::from)?)
+    fn decoded(&self, output: Payload) -> Result<O, RunError> {
+        let plain = self.client.coder().decode(output);
+        let plain = plain
+            .map_err(|error| codec::failed(format!("the result of run {}", self.run), error))?;
+        Ok(plain.decode().map_err(ClientError::from)?)
+    }
 }

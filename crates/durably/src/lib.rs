@@ -27,7 +27,9 @@
 mod activity;
 mod builder;
 mod canonical;
+mod changes;
 mod client;
+mod codec;
 mod error;
 mod function;
 mod handle;
@@ -38,7 +40,9 @@ mod options;
 
 pub use activity::Activity;
 pub use builder::{Engine, EngineBuilder};
+pub use changes::{Change, Changes};
 pub use client::{Client, RunCall, Start};
+pub use codec::Codec;
 pub use durably_kernel::{
     Attempt, Code, DeadLetterKind, Event, Failure, FailureKind, LastError, Retry, RunId, RunStatus,
     Seq, TaskKind, TaskState, TaskTrail, Timestamp, TrailEntry, TrailStep, Waits,
@@ -57,7 +61,7 @@ pub use names::{ActivityRef, Data, SignalRef, WorkflowRef};
 /// What most programs need.
 pub mod prelude {
     pub use crate::{
-        Action, Actions, Activity, ActivityContext, ActivityRef, Client, Ctx, Engine, Error,
+        Action, Actions, Activity, ActivityContext, ActivityRef, Client, Codec, Ctx, Engine, Error,
         Failure, Handle, Output, Result, ResultExt, Retry, Signal, SignalRef, Workflow,
         WorkflowRef, actions,
     };

@@ -1,5 +1,8 @@
 //! The options of activities and steps: the same words wherever work is asked for.
 
+use durably_kernel::ActivityOptions;
+use std::sync::{Arc, LazyLock};
+
 /// Implements the options on a builder that has `options_mut`.
 macro_rules! activity_options {
     ([$($generics:tt)*] $builder:ty) => {
@@ -61,3 +64,9 @@ macro_rules! activity_options {
     };
 }
 pub(crate) use activity_options;
+
+/// The options of work that says nothing: one for all.
+pub(crate) fn defaults() -> Arc<ActivityOptions> {
+    static DEFAULTS: LazyLock<Arc<ActivityOptions>> = LazyLock::new(Arc::default);
+    DEFAULTS.clone()
+}

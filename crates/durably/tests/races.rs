@@ -415,3 +415,31 @@ async fn a_step_under_way_when_the_store_refuses_a_turn_counts_as_lost() {
     assert_eq!(count(&run, "ActivityLost").await, 1);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
+
+/// Whoever commits a batch commits for all others too: a panic there must not stop them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_panics_once_keeps_nobody_from_committing() {
+    let panics = Arc::new(AtomicBool::new(true));
+    let plan = panics.clone();
+    let store = Arc::new(Planted::new(move |_, call| {
+        let Call::Commit(batch) = call else { return Fault::None };
+        let mut events = batch.iter().flat_map(|commit| &commit.events);
+        let done = events.any(|event| matches!(event, Event::ActivityCompleted { .. }));
+        assert!(!(done && plan.swap(false, Ordering::SeqCst)), "planted");
+        Fault::None
+    }));
+    const DOUBLE: ActivityRef<u32, u32> = ActivityRef::new("double");
+    const DOUBLED: WorkflowRef<u32, u32> = WorkflowRef::new("doubled");
+    let engine = Engine::builder()
+        .activity_fn(DOUBLE, async |_, n: u32| Ok(n * 2))
+        .function(DOUBLED, async |ctx: Ctx, n: u32| Ok(ctx.activity(DOUBLE, &n).await?))
+        .beat(Duration::from_millis(30))
+        .start_on(store)
+        .await
+        .unwrap();
+    let started = engine.start_many((0..20).map(|n| engine.start(DOUBLED, &n))).await.unwrap();
+    for (n, run) in (0..).zip(started) {
+        assert_eq!(run.unwrap().result().await.unwrap(), n * 2);
+    }
+    assert!(!panics.load(Ordering::SeqCst), "it has panicked");
+}

@@ -16,6 +16,7 @@ use durably_kernel::{
 };
 use rows::Rows;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What workflow code answers to an event.
@@ -346,7 +347,7 @@ pub(crate) fn queued_with(id: &str, options: ActivityOptions) -> Action {
         id: id.into(),
         activity_type: "work".into(),
         input: Payload::of(id).unwrap(),
-        options: Box::new(options),
+        options: Arc::new(options),
         inline: false,
     }
 }

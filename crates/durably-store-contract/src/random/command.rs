@@ -61,9 +61,7 @@ impl Command {
             Command::Register(new) => Reply::Time(store.register(new).await?),
             Command::Drain(who) => store.drain(who).await.map(done)?,
             Command::Leave(who) => store.leave(who).await.map(done)?,
-            Command::Commit(who, batch) => {
-                Reply::Committed(store.commit(who, batch).await?).but_what_waits()
-            }
+            Command::Commit(who, batch) => Reply::Committed(store.commit(who, batch.into()).await?),
             Command::LookUp(run, commit) => Reply::Found(store.look_up(run, commit).await?),
             Command::Claim(call) => Reply::Claimed(store.claim(call).await?),
             Command::Load(call) => Reply::Loaded(store.load(call).await?.map(Box::new)),
@@ -108,20 +106,5 @@ impl Command {
             Command::History(..) => "history",
             Command::DeadLetters(..) => "dead letters",
         }
-    }
-}
-
-impl Reply {
-    /// What waits is told as far as the store looked: that alone may differ between stores.
-    fn but_what_waits(mut self) -> Reply {
-        if let Reply::Committed(answers) = &mut self {
-            for answer in answers {
-                if let CommitAnswer::Committed(committed) = answer {
-                    committed.waiting_priority = None;
-                    committed.other_tenant_waits = false;
-                }
-            }
-        }
-        self
     }
 }

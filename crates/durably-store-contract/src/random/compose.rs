@@ -7,7 +7,8 @@ use super::generate::{Generator, Hand, Work};
 use super::raw::{self, RAW};
 use crate::sample::{json, secs};
 use durably_kernel::{
-    Claim, CommitId, Decision, Moment, Run, RunId, RunIdentity, Seq, Start, WorkerId, terminate,
+    Claim, CommitId, Decision, Moment, Place, Run, RunId, RunIdentity, Seq, Start, WorkerId,
+    terminate,
 };
 use durably_store::{Base, KeyCheck, NewRun, RunCommit, TurnAfter};
 use std::collections::BTreeSet;
@@ -90,12 +91,27 @@ impl Generator {
                     commit.tasks.entry(place).or_insert(change);
                 }
             }
-            _ if !flow => commit.tasks.extend(raw::changes(&mut self.dice, Some(Seq(1)))),
+            _ if !flow => {
+                commit.tasks.extend(raw::changes(&mut self.dice, Some(Seq(1))));
+                if self.dice.chance(40) {
+                    raw::decide_start(&mut self.dice, &mut commit);
+                }
+            }
             _ => {}
         }
         // A run that its first turn ends would drop it.
-        if commit.summary.is_none() && self.dice.chance(10) {
+        let ended = commit.summary.as_ref().is_some_and(|summary| summary.status.has_ended());
+        if !ended && self.dice.chance(10) {
             commit.deliveries.push(self.signal_to(run));
+        }
+        self.with_eager(commit)
+    }
+
+    /// The same, with a wish to begin some of what it puts.
+    fn with_eager(&mut self, mut commit: RunCommit) -> RunCommit {
+        if self.dice.chance(60) {
+            let places: Vec<Place> = commit.tasks.keys().copied().collect();
+            commit.eager = self.dice.some(&places, 80).into_iter().collect();
         }
         commit
     }
@@ -154,6 +170,7 @@ impl Generator {
         let claimed = holder.map(|hand| hand.claim);
         if loaded.view.workflow_type.as_str() == RAW {
             let filled = raw::fill(&mut self.dice, &loaded.view, claimed, claims, commit);
+            let filled = self.with_eager(filled);
             return Some(self.with_deliveries(filled).await);
         }
         commit.holder = claimed;
@@ -167,7 +184,8 @@ impl Generator {
             return Some(RunCommit { claims: Vec::new(), turn, ..commit });
         }
         let taken = self.facts(who, holder, results).take(&loaded);
-        Some(self.spoiled(who, taken.into_commit(commit)).await)
+        let commit = self.with_eager(taken.into_commit(commit));
+        Some(self.spoiled(who, commit).await)
     }
 
     async fn with_deliveries(&mut self, mut commit: RunCommit) -> RunCommit {
@@ -251,6 +269,7 @@ impl Generator {
         };
         let commit = self.commit_on(run, Base::Head(head));
         let filled = raw::fill(&mut self.dice, &view, None, Vec::new(), commit);
+        let filled = self.with_eager(filled);
         Some(self.with_deliveries(filled).await)
     }
 

@@ -5,6 +5,7 @@ use crate::sample::{json, secs};
 use durably_kernel::{
     Action, ActivityOptions, Event, Failure, FailureKind, Fault, Heard, Program, Retry, Run, Waits,
 };
+use std::sync::Arc;
 
 /// The workflow's type.
 pub(super) const FLOW: &str = "flow";
@@ -100,7 +101,7 @@ fn schedule(dice: &mut Dice, seq: u64, n: usize) -> Action {
         id: format!("a{seq}.{n}").into(),
         activity_type: dice.one(&KINDS).into(),
         input: json(r#"{"b":1.0,"a":[1e2],  "b":2}"#),
-        options: Box::new(options(dice)),
+        options: Arc::new(options(dice)),
         inline,
     }
 }

@@ -4,11 +4,13 @@
 use super::command::{Command, Reply};
 use super::dice::Dice;
 use crate::sample::secs;
-use durably_kernel::{Claim, ClaimNumber, RunId, Seq, Timestamp, WorkerId};
+use durably_kernel::{
+    Attempt, Claim, ClaimNumber, Payload, RunId, Seq, TaskChange, Timestamp, WorkerId,
+};
 use durably_store::{
     BeatAnswer, CallId, ClaimCall, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork,
-    CommitAnswer, Delivery, LoadCall, Loaded, ManualClock, RunCommit, RunQuery, RunView, Store,
-    WorkerStatus,
+    CommitAnswer, Committed, Delivery, LoadCall, Loaded, ManualClock, RunCommit, RunQuery, RunView,
+    Store, WorkerStatus,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -207,6 +209,7 @@ impl Generator {
                         let hand = |claim| Hand { who: who.clone(), claim, work: work.clone() };
                         let known = |claim: &Claim| self.hands.iter().any(|h| h.claim == *claim);
                         self.hands.extend(committed.turn.filter(|c| !known(c)).map(hand));
+                        self.take_eager(who, commit, committed);
                     }
                 }
             }
@@ -214,6 +217,29 @@ impl Generator {
         }
         keep(&mut self.hands);
         keep(&mut self.commits);
+    }
+
+    fn take_eager(&mut self, who: &WorkerId, commit: &RunCommit, committed: &Committed) {
+        for claim in &committed.eager {
+            let Some(TaskChange::Put(put)) = commit.tasks.get(&claim.place) else {
+                panic!("{claim:?} was not put");
+            };
+            let work = ClaimedActivity {
+                id: put.target.as_str().into(),
+                activity_type: put.name.as_str().into(),
+                input: put.input.clone().unwrap_or_else(Payload::null),
+                options: put.options.clone().unwrap_or_default(),
+                attempt: Attempt {
+                    number: put.attempt + 1,
+                    worker: who.clone(),
+                    started_at: committed.now,
+                },
+                losses: Vec::new(),
+                details: None,
+            };
+            let (who, work) = (who.clone(), Work::Activity(Box::new(work)));
+            self.hands.push(Hand { who, claim: *claim, work });
+        }
     }
 
     fn take(&mut self, who: &WorkerId, task: &ClaimedTask) {

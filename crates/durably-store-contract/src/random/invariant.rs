@@ -1,5 +1,5 @@
 //! What must hold of every store at any moment, as far as its reads show it: the invariants of
-//! RELIABILITY under their numbers.
+//! RELIABILITY under their numbers. Simulation asks the same of engines.
 
 use super::flow::FLOW;
 use crate::snapshot::{RunShot, Snapshot};
@@ -19,7 +19,7 @@ pub(super) struct Watch {
 }
 
 /// An invariant that does not hold.
-type Broken = String;
+pub type Broken = String;
 
 /// So many unread entries are shown.
 const UNREAD_MAX: u64 = 100;
@@ -33,14 +33,16 @@ impl Watch {
     /// Checks a moment, and against the one before.
     pub(super) fn check(&mut self, now: &Snapshot, clock: Timestamp) -> Result<(), Broken> {
         for (run, shot) in &now.runs {
-            let checked = history(shot)
+            let checked = numbered(shot)
                 .and_then(|()| rows(shot))
                 .and_then(|()| inbox(shot))
-                .and_then(|()| timers(shot, clock))
                 .and_then(|()| self.numbers_grow(*run, shot))
                 .and_then(|()| self.same_as_before(*run, shot))
                 .and_then(|()| self.signals(*run, shot, now))
-                .and_then(|()| kernel(shot));
+                .and_then(|()| match is_flow(shot) {
+                    true => decided(shot, clock),
+                    false => Ok(()),
+                });
             checked.map_err(|broken| format!("run {run}: {broken}"))?;
         }
         self.before = Some(now.clone());
@@ -124,20 +126,17 @@ fn is_end(event: &Event) -> bool {
     )
 }
 
-fn history(shot: &RunShot) -> Result<(), Broken> {
+/// Events count from 1 without gaps up to the head, and their times do not go back.
+pub fn numbered(shot: &RunShot) -> Result<(), Broken> {
     let gapless = shot.history.iter().zip(1..).all(|(row, seq)| row.seq == Seq(seq));
     hold(gapless, "I1: events are not numbered 1..n")?;
     hold(shot.history.len() as u64 == shot.view.head.0, "I2: the head is not the last event")?;
-    if is_flow(shot) {
-        let end = shot.history.iter().position(|row| is_end(&row.event));
-        let last = shot.history.len() - 1;
-        hold(end.is_none_or(|at| at == last), "I3: an event after the end")?;
-    }
     let times = shot.history.windows(2).all(|two| two[0].committed_at <= two[1].committed_at);
     hold(times, "I1: commit times go back")
 }
 
-fn rows(shot: &RunShot) -> Result<(), Broken> {
+/// Every row is in a state that makes sense by itself.
+pub fn rows(shot: &RunShot) -> Result<(), Broken> {
     let places = shot.tasks.windows(2).all(|two| two[0].place < two[1].place);
     hold(places, "I5: two rows at a place, or not in order")?;
     for row in &shot.tasks {
@@ -162,7 +161,8 @@ fn rows(shot: &RunShot) -> Result<(), Broken> {
     Ok(())
 }
 
-fn inbox(shot: &RunShot) -> Result<(), Broken> {
+/// The inbox has no gaps, and what is unread has a turn row.
+pub fn inbox(shot: &RunShot) -> Result<(), Broken> {
     let view = &shot.view;
     hold(view.inbox_used <= view.inbox_last, "I14: more used up than delivered")?;
     let unread = view.inbox_last - view.inbox_used;
@@ -180,11 +180,15 @@ fn has_turn(shot: &RunShot) -> bool {
     shot.tasks.iter().any(|row| row.place == Place::TURN)
 }
 
+/// One end, and it is last.
+pub fn ended(shot: &RunShot) -> Result<(), Broken> {
+    let end = shot.history.iter().position(|row| is_end(&row.event));
+    let last = shot.history.len() - 1;
+    hold(end.is_none_or(|at| at == last), "I3: an event after the end")
+}
+
 /// Never before its time, by the store's clock.
-fn timers(shot: &RunShot, clock: Timestamp) -> Result<(), Broken> {
-    if !is_flow(shot) {
-        return Ok(());
-    }
+pub fn timers(shot: &RunShot, clock: Timestamp) -> Result<(), Broken> {
     let due = |id: &durably_kernel::TimerId| {
         shot.history.iter().find_map(|row| match &row.event {
             Event::TimerStarted { timer_id, duration_ms, .. } if timer_id == id => {
@@ -212,13 +216,17 @@ fn timers(shot: &RunShot, clock: Timestamp) -> Result<(), Broken> {
 }
 
 /// Runs whose every commit was decided by the kernel.
-fn kernel(shot: &RunShot) -> Result<(), Broken> {
-    if !is_flow(shot) {
-        return Ok(());
-    }
+fn decided(shot: &RunShot, clock: Timestamp) -> Result<(), Broken> {
+    ended(shot)?;
+    timers(shot, clock)?;
     let events: Vec<Event> = shot.history.iter().map(|row| row.event.clone()).collect();
     let run = Run::fold(shot.view.identity.clone(), &events)
         .map_err(|broken| format!("I4: the history does not fold: {broken}"))?;
+    folded(shot, &run)
+}
+
+/// The run's row and the rows of its work are those of its events.
+pub fn folded(shot: &RunShot, run: &Run) -> Result<(), Broken> {
     let view = &shot.view;
     hold(run.status == view.status, "I4: the status is not that of the events")?;
     let version = run.version.or(view.version);
@@ -229,7 +237,7 @@ fn kernel(shot: &RunShot) -> Result<(), Broken> {
     if run.status.has_ended() {
         return hold(view.ended_at.is_some(), "I4: ended without a time");
     }
-    work(shot, &run)?;
+    work(shot, run)?;
     let goes_on = !shot.tasks.is_empty() || view.waits != Waits::Signals(Vec::new());
     hold(goes_on, "I11: an open run that waits for nothing")
 }

@@ -11,7 +11,7 @@ mod decide;
 mod dice;
 mod flow;
 mod generate;
-mod invariant;
+pub mod invariant;
 mod life;
 mod raw;
 mod reach;

@@ -10,6 +10,7 @@ use durably_kernel::{
 };
 use durably_store::{RunCommit, RunView, TurnAfter};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The type of runs whose commits are put together by chance.
 pub(super) const RAW: &str = "raw";
@@ -47,6 +48,14 @@ pub(super) fn fill(
         operator: dice.chance(8),
         ..commit
     }
+}
+
+/// Decides the first turn of a start by chance; now and then it ends the run.
+pub(super) fn decide_start(dice: &mut Dice, commit: &mut RunCommit) {
+    let ends = dice.chance(20);
+    commit.events.push(noted("first turn"));
+    commit.summary = told(dice, ends);
+    commit.turn = after(dice);
 }
 
 fn told(dice: &mut Dice, ends: bool) -> Option<Summary> {
@@ -120,7 +129,7 @@ fn put(dice: &mut Dice, place: Place, seq: Seq) -> TaskPut {
                 priority: dice.below(3) as i32 - 1,
                 attempt: dice.below(3) as u32,
                 deaths: dice.below(2) as u32,
-                options: Some(Box::new(options)),
+                options: Some(Arc::new(options)),
                 details: dice.chance(15).then(|| json("0.50")),
                 ..activity(place, &id, seq)
             }

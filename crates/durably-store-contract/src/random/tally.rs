@@ -1,8 +1,10 @@
 //! What the sequences reached: a comparison of what never happens compares nothing.
 
 use super::command::{Command, Reply};
+use durably_kernel::{Place, RunStatus, TaskChange, TaskKind};
 use durably_store::{
-    BeatAnswer, Claimed, ClaimedWork, CommitAnswer, Delivered, InboxEntry, RunCommit, TurnAfter,
+    Base, BeatAnswer, Claimed, ClaimedWork, CommitAnswer, Committed, Delivered, InboxEntry,
+    RunCommit, TurnAfter,
 };
 use std::collections::BTreeMap;
 
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Tally(BTreeMap<&'static str, usize>);
 
 /// All that the fixed seeds must reach.
-const REACHED: [&str; 41] = [
+const REACHED: [&str; 48] = [
     // Facts that a holder was given.
     "ActivityCompleted",
     "ActivityFailed",
@@ -32,6 +34,13 @@ const REACHED: [&str; 41] = [
     "exists, other input",
     "turn kept",
     "turn kept with unread",
+    "begun eagerly",
+    "not begun, though asked for",
+    "turn taken by a non-holder",
+    "turn not taken, though asked for",
+    "a start that decides",
+    "a start that ends",
+    "a start that keeps its turn",
     "parked",
     "operator",
     "a batch of two",
@@ -128,8 +137,32 @@ impl Tally {
             self.saw_if(!committed.unread.is_empty(), "turn kept with unread");
             self.saw_entries(&committed.unread);
             self.saw_if(commit.operator, "operator");
+            self.count_begun(commit, committed);
             let parks = matches!(commit.turn, TurnAfter::Park { .. }) && commit.holder.is_some();
             self.saw_if(parks, "parked");
+        }
+    }
+
+    fn count_begun(&mut self, commit: &RunCommit, committed: &Committed) {
+        let fits = |place: &Place| match commit.tasks.get(place) {
+            Some(TaskChange::Put(put)) => put.kind == TaskKind::Activity && put.delay.is_none(),
+            _ => false,
+        };
+        let status = commit.summary.as_ref().map(|summary| summary.status);
+        let ended = status.is_some_and(RunStatus::has_ended);
+        let asked = commit.eager.iter().filter(|place| fits(place)).count();
+        self.saw_if(!committed.eager.is_empty(), "begun eagerly");
+        self.saw_if(!ended && asked > committed.eager.len(), "not begun, though asked for");
+        if matches!(commit.base, Base::New(_)) {
+            self.saw_if(status.is_some(), "a start that decides");
+            self.saw_if(ended, "a start that ends");
+            self.saw_if(committed.turn.is_some(), "a start that keeps its turn");
+        }
+        if commit.turn == TurnAfter::Keep && commit.holder.is_none() && !ended {
+            self.saw(match committed.turn {
+                Some(_) => "turn taken by a non-holder",
+                None => "turn not taken, though asked for",
+            });
         }
     }
 

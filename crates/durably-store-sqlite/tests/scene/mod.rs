@@ -13,6 +13,7 @@ use durably_store_sqlite::SqliteStore;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -100,7 +101,7 @@ pub(crate) fn activity(seq: Seq) -> TaskPut {
         attempt: 0,
         deaths: 0,
         input: Some(Payload::of("in").expect("a text")),
-        options: Some(Box::new(ActivityOptions::default())),
+        options: Some(Arc::new(ActivityOptions::default())),
         details: None,
     }
 }
@@ -142,7 +143,7 @@ pub(crate) async fn register(store: &SqliteStore, who: &str, host: &str) -> Work
 }
 
 pub(crate) async fn commit(store: &SqliteStore, commit: RunCommit) -> CommitAnswer {
-    let mut answers = store.commit(None, vec![commit]).await.expect("commits");
+    let mut answers = store.commit(None, vec![commit].into()).await.expect("commits");
     answers.remove(0)
 }
 

@@ -1,20 +1,36 @@
 //! Fair claims: tenants in turn.
 
 use super::UNREAD_MAX;
+use super::index::{At, Key, Level};
 use super::row::Row;
 use super::state::{RunRecord, State};
 use crate::answer::{Claimed, ClaimedActivity, ClaimedTask, ClaimedWork};
-use crate::command::{ClaimCall, Want};
+use crate::command::{ClaimCall, Claimable, Want};
 use crate::find::WorkerStatus;
 use durably_kernel::{
-    ActivityId, ActivityOptions, ActivityType, Payload, Place, RunId, RunStatus, TaskKind,
+    ActivityId, ActivityOptions, ActivityType, Payload, Place, Queue, RunId, RunStatus, TaskKind,
     TaskState, Tenant, Timestamp,
 };
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
 
-/// Ready tasks: by level (priority, then started before new), by tenant, by order.
-type Waiting = BTreeMap<(Reverse<i32>, bool), BTreeMap<Tenant, BTreeMap<u64, (RunId, Place)>>>;
+/// Where the tasks that are wanted may stand in the index.
+pub(super) fn keys(
+    queues: &[Queue],
+    any: &[Claimable],
+    of_kind: Option<TaskKind>,
+) -> BTreeSet<Key> {
+    let mut keys = BTreeSet::new();
+    for queue in queues {
+        for (kind, name, version) in any.iter().flat_map(|can| can.keys()) {
+            if of_kind.is_none_or(|wanted| wanted == kind) {
+                keys.insert(Key::new(kind, name, version, queue));
+            }
+        }
+    }
+    keys
+}
 
 impl State {
     pub(super) fn claim(&mut self, call: &ClaimCall, now: Timestamp) -> Claimed {
@@ -37,90 +53,85 @@ impl State {
     }
 
     /// What this call took when it was made before and its answer was lost.
-    fn taken_before(&self, call: &ClaimCall) -> Vec<(RunId, Place)> {
-        let mut rows = Vec::new();
-        for (run, record) in &self.runs {
-            for (place, row) in &record.rows {
-                let owner = row.owner.as_ref();
-                let same = owner.is_some_and(|o| o.who == call.who && o.call == Some(call.id));
-                if same && row.state == TaskState::Claimed {
-                    rows.push((row.order, (*run, *place)));
-                }
-            }
-        }
+    fn taken_before(&self, call: &ClaimCall) -> Vec<At> {
+        let of_call = |at: &At| {
+            let row = self.row(at.0, at.1).expect("owned rows are there");
+            let same = row.owner.as_ref().is_some_and(|owner| owner.call == Some(call.id));
+            (same && row.state == TaskState::Claimed).then_some((row.order, *at))
+        };
+        let mut rows: Vec<_> =
+            self.index.rows_of(&call.who).filter_map(|at| of_call(&at)).collect();
         rows.sort();
-        rows.into_iter().map(|(_, row)| row).collect()
+        rows.into_iter().map(|(_, at)| at).collect()
     }
 
-    fn waiting(&self, call: &ClaimCall, want: &Want) -> Waiting {
-        let mut waiting = Waiting::new();
-        let keys: Vec<_> = want.any.iter().flat_map(|can| can.keys()).collect();
-        for (run, record) in &self.runs {
-            for (place, row) in &record.rows {
-                let fits = row.state == TaskState::Ready
-                    && call.queues.contains(&row.queue)
-                    && keys.contains(&(row.kind, row.name.as_str(), row.version));
-                if fits {
-                    waiting
-                        .entry((Reverse(row.priority), row.fresh))
-                        .or_default()
-                        .entry(record.new.identity.tenant.clone())
-                        .or_default()
-                        .insert(row.order, (*run, *place));
-                }
-            }
-        }
-        waiting
-    }
-
+    /// Levels one after the other, until there are enough.
     fn take(
         &mut self,
         call: &ClaimCall,
         want: &Want,
         cursor: &mut Option<Tenant>,
         now: Timestamp,
-    ) -> Vec<(RunId, Place)> {
+    ) -> Vec<At> {
+        let keys = keys(&call.queues, &want.any, None);
         let mut taken = Vec::new();
-        for tenants in self.waiting(call, want).into_values() {
-            // The circle of tenants, beginning behind the cursor.
-            let (before, after): (Vec<_>, Vec<_>) = tenants
-                .into_iter()
-                .partition(|(tenant, _)| cursor.as_ref().is_some_and(|at| tenant <= at));
-            let mut circle: VecDeque<_> = after.into_iter().chain(before).collect();
-            while let Some((tenant, mut tasks)) = circle.pop_front() {
-                if taken.len() == want.most {
-                    return taken;
-                }
-                if let Some((_, (run, place))) = tasks.pop_first() {
-                    self.take_row(call, run, place, now);
-                    taken.push((run, place));
+        while taken.len() < want.most {
+            let levels = keys.iter().filter_map(|key| self.index.top(key)).map(|(level, _)| level);
+            let Some(level) = levels.min() else { break };
+            let missing = want.most - taken.len();
+            let mut circle = self.circle(&keys, level, cursor.as_ref(), missing);
+            while let Some(tenant) = circle.pop_front().filter(|_| taken.len() < want.most) {
+                if let Some(at) = self.head(&keys, level, &tenant) {
+                    self.take_row(call, at, now);
+                    taken.push(at);
                     *cursor = Some(tenant.clone());
-                }
-                if !tasks.is_empty() {
-                    circle.push_back((tenant, tasks));
+                    circle.push_back(tenant);
                 }
             }
         }
         taken
     }
 
-    fn take_row(&mut self, call: &ClaimCall, run: RunId, place: Place, now: Timestamp) {
-        let record = self.runs.get_mut(&run).expect("found before");
-        let row = record.rows.get_mut(&place).expect("found before");
-        let (deadline, heartbeat) = match &row.options {
-            Some(options) => (options.longest_attempt(), options.heartbeat),
-            None => (call.turn_deadline, None),
+    /// The tenants of a level in a circle that begins behind the cursor; no more than are needed.
+    fn circle(
+        &self,
+        keys: &BTreeSet<Key>,
+        level: Level,
+        cursor: Option<&Tenant>,
+        most: usize,
+    ) -> VecDeque<Tenant> {
+        let behind = |tenant: &Tenant| cursor.is_none_or(|cursor| tenant > cursor);
+        let mut circle = BTreeSet::new();
+        for lanes in keys.iter().filter_map(|key| self.index.lanes(key, level)) {
+            let from = cursor.map_or(Bound::Unbounded, Bound::Excluded);
+            let after = lanes.range::<Tenant, _>((from, Bound::Unbounded));
+            let up_to = cursor.map(|cursor| lanes.range::<Tenant, _>(..=cursor));
+            let tenants = after.chain(up_to.into_iter().flatten()).map(|(tenant, _)| tenant);
+            circle.extend(tenants.take(most).map(|tenant| (!behind(tenant), tenant.clone())));
+        }
+        circle.into_iter().map(|(_, tenant)| tenant).collect()
+    }
+
+    /// The tenant's oldest ready task, whichever key it has.
+    fn head(&self, keys: &BTreeSet<Key>, level: Level, tenant: &Tenant) -> Option<At> {
+        let lanes = keys.iter().filter_map(|key| self.index.lanes(key, level)?.get(tenant));
+        lanes.filter_map(|lane| lane.first_key_value()).min().map(|(_, at)| *at)
+    }
+
+    fn take_row(&mut self, call: &ClaimCall, (run, place): At, now: Timestamp) {
+        let mut row = self.take_out(run, place).expect("found before");
+        let mut owner = match row.kind {
+            TaskKind::Turn => State::owner(&call.who, now, call.turn_deadline),
+            _ => row.owner_of(&call.who, now),
         };
-        let mut owner = State::owner(&call.who, now, deadline);
         owner.call = Some(call.id);
-        owner.heartbeat = heartbeat;
-        owner.heartbeat_by = heartbeat.map(|heartbeat| now.after(heartbeat));
         row.take(owner);
+        self.put_in(run, row);
     }
 
     pub(super) fn claimed_task(&self, run: RunId, place: Place) -> ClaimedTask {
         let record = &self.runs[&run];
-        let row = &record.rows[&place];
+        let row = record.rows.get(place).expect("claimed rows are there");
         ClaimedTask {
             claim: row.claim(run),
             run: Box::new(record.view()),
@@ -146,7 +157,7 @@ fn activity(row: &Row) -> ClaimedActivity {
         id: ActivityId::from(row.target.as_str()),
         activity_type: ActivityType::from(row.name.as_str()),
         input: row.input.clone().unwrap_or_else(Payload::null),
-        options: row.options.clone().unwrap_or_else(|| Box::new(ActivityOptions::default())),
+        options: row.options.clone().unwrap_or_else(|| Arc::new(ActivityOptions::default())),
         attempt: row.attempt_now().expect("a claimed row has an owner"),
         losses: row.losses.clone(),
         details: row.details.clone(),

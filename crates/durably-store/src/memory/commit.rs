@@ -4,25 +4,27 @@ use super::UNREAD_MAX;
 use super::row::Row;
 use super::state::{HistoryRow, RunRecord, State};
 use crate::answer::{CommitAnswer, Committed, Parked};
-use crate::command::{Base, NewRun, RunCommit, TurnAfter};
+use crate::command::{Base, NewRun, RunCommit, TurnAfter, kept_deadline};
+use crate::eager::Committer;
 use crate::find::DeadLetterRow;
 use crate::hint::Hint;
 use durably_kernel::{
     ActivityId, Claim, Code, CommitId, DeadLetter, DeadLetterKind, Fact, Failure, FailureKind,
-    LossCause, Payload, Place, RunId, Seq, TaskChange, TaskKind, TaskMove, TaskState, Timestamp,
-    WorkerId,
+    LossCause, Payload, Place, RunId, Seq, TaskChange, TaskKind, TaskMove, TaskPut, TaskState,
+    Tenant, Timestamp, WorkerId,
 };
+use std::sync::Arc;
 
 impl State {
     pub(super) fn commit(
         &mut self,
-        who: Option<&WorkerId>,
-        commit: RunCommit,
+        who: Option<&Committer>,
+        commit: &RunCommit,
         now: Timestamp,
     ) -> CommitAnswer {
         let refused = match &commit.base {
             Base::New(new) => self.refuse_start(new),
-            Base::Head(head) => self.refuse_change(who, &commit, *head),
+            Base::Head(head) => self.refuse_change(who.map(|who| &who.id), commit, *head),
         };
         match refused {
             Some(answer) => answer,
@@ -33,17 +35,14 @@ impl State {
     pub(super) fn look_up(&self, run: RunId, commit: CommitId) -> bool {
         self.runs
             .get(&run)
-            .is_some_and(|record| record.history.iter().any(|row| row.commit == commit))
+            .is_some_and(|record| record.history.iter().rev().any(|row| row.commit == commit))
     }
 
     fn refuse_start(&self, new: &NewRun) -> Option<CommitAnswer> {
         let same_id = self.runs.get(&new.identity.id);
         let same_key = || {
-            let key = new.check.key.as_ref()?;
-            self.runs.values().find(|record| {
-                record.new.identity.tenant == new.identity.tenant
-                    && record.new.check.key.as_ref() == Some(key)
-            })
+            let key = new.check.key.clone()?;
+            self.runs.get(self.keys.get(&(new.identity.tenant.clone(), key))?)
         };
         let found = same_id.or_else(same_key)?;
         Some(CommitAnswer::Exists {
@@ -63,7 +62,7 @@ impl State {
             return Some(CommitAnswer::Unknown);
         };
         let stands = |claim: &Claim| {
-            let row = record.rows.get(&claim.place);
+            let row = record.rows.get(claim.place);
             row.zip(who).is_some_and(|(row, who)| row.stands(commit.run, claim, who))
         };
         let claims = commit.claims.iter().chain(&commit.holder);
@@ -71,7 +70,7 @@ impl State {
         if !gone.is_empty() {
             return Some(CommitAnswer::Fenced(gone));
         }
-        let turn = record.rows.get(&Place::TURN);
+        let turn = record.rows.get(Place::TURN);
         let held = turn.is_some_and(|row| row.state == TaskState::Claimed);
         if held && commit.holder.is_none() && !commit.operator {
             return Some(CommitAnswer::Held);
@@ -86,34 +85,38 @@ impl State {
         None
     }
 
-    fn apply(&mut self, who: Option<&WorkerId>, commit: RunCommit, now: Timestamp) -> Committed {
+    fn apply(&mut self, who: Option<&Committer>, commit: &RunCommit, now: Timestamp) -> Committed {
         let run = commit.run;
         if let Base::New(new) = &commit.base {
-            self.runs.insert(run, RunRecord::new((**new).clone(), now));
+            self.keys
+                .extend(new.check.key.clone().map(|k| ((new.identity.tenant.clone(), k), run)));
+            self.runs.insert(run, Box::new(RunRecord::new((**new).clone(), now)));
         }
-        self.write_record(&commit, now);
-        self.write_rows(&commit, now);
-        self.write_dead_letters(&commit, now);
-        let turn = match ends(&commit) {
+        self.write_record(commit, now);
+        let eager = self.write_rows(who, commit, now);
+        self.write_dead_letters(commit, now);
+        let turn = match ends(commit) {
             true => {
-                self.end_rows(run);
+                self.end_rows(commit);
                 None
             }
-            false => self.settle_turn(who, &commit, now),
+            false => self.settle_turn(who, commit, now),
         };
         for delivery in commit.deliveries.iter().cloned() {
             // A delivery to a run that has ended is dropped.
             self.deliver(delivery, now);
         }
-        self.hints.push(Hint::Changed(run));
         let record = &self.runs[&run];
+        self.hints.note(match commit.events.last().filter(|_| ends(commit)) {
+            Some(last) => Hint::Ended(run, Arc::new(last.clone())),
+            None => Hint::Changed(run),
+        });
         Committed {
             head: record.head,
             unread: if turn.is_some() { record.unread(UNREAD_MAX) } else { Vec::new() },
             turn,
             now,
-            waiting_priority: None,
-            other_tenant_waits: false,
+            eager,
         }
     }
 
@@ -144,35 +147,62 @@ impl State {
         }
     }
 
-    fn write_rows(&mut self, commit: &RunCommit, now: Timestamp) {
-        let mut rows = std::mem::take(&mut self.runs.get_mut(&commit.run).expect("checked").rows);
+    /// The claims of those that begin in the committer's hands.
+    fn write_rows(
+        &mut self,
+        who: Option<&Committer>,
+        commit: &RunCommit,
+        now: Timestamp,
+    ) -> Vec<Claim> {
+        let run = commit.run;
+        let mut eager = Vec::new();
         for claim in &commit.claims {
             if !matches!(commit.tasks.get(&claim.place), Some(TaskChange::Put(_))) {
-                rows.remove(&claim.place);
+                self.take_out(run, claim.place);
             }
         }
-        for change in commit.tasks.values() {
+        for (&place, change) in &commit.tasks {
             match change {
-                TaskChange::Put(put) => {
-                    let mut row = Row::put((**put).clone(), rows.get(&put.place), 0);
-                    self.schedule(&mut row, put.delay, now);
-                    rows.insert(put.place, row);
-                }
-                TaskChange::Delete(place) => {
-                    rows.remove(place);
-                }
-                TaskChange::Cancel(place) => {
-                    let stays =
-                        |row: &Row| row.state.after(TaskMove::Cancel).expect("any row").is_some();
-                    if let Some(mut row) = rows.remove(place).filter(stays) {
-                        row.go(TaskMove::Cancel);
-                        rows.insert(*place, row);
-                        self.hints.push(Hint::Claims);
-                    }
-                }
+                TaskChange::Put(put) => eager.extend(self.put(who, commit, (**put).clone(), now)),
+                TaskChange::Delete(_) => drop(self.take_out(run, place)),
+                TaskChange::Cancel(_) => self.cancel(run, place),
             }
         }
-        self.runs.get_mut(&commit.run).expect("checked").rows = rows;
+        eager
+    }
+
+    /// The claim of a row that begins in the committer's hands.
+    fn put(
+        &mut self,
+        who: Option<&Committer>,
+        commit: &RunCommit,
+        put: TaskPut,
+        now: Timestamp,
+    ) -> Option<Claim> {
+        let tenant = &self.runs[&commit.run].new.identity.tenant;
+        let (begins, delay) = (beginner(who, commit, &put, tenant), put.delay);
+        let old = self.take_out(commit.run, put.place);
+        let mut row = Box::new(Row::put(put, old.as_deref()));
+        match begins {
+            Some(who) => {
+                row.go(TaskMove::ComeDue);
+                row.take(row.owner_of(&who.id, now));
+            }
+            None => self.schedule(&mut row, delay, now),
+        }
+        let claim = begins.map(|_| row.claim(commit.run));
+        self.put_in(commit.run, row);
+        claim
+    }
+
+    /// What a worker has in its hands is cancelling; another row goes.
+    fn cancel(&mut self, run: RunId, place: Place) {
+        let row = self.take_out(run, place);
+        if let Some(mut row) = row.filter(|row| row.state.after(TaskMove::Cancel) != Ok(None)) {
+            row.go(TaskMove::Cancel);
+            self.put_in(run, row);
+            self.hints.note(Hint::Claims);
+        }
     }
 
     fn write_dead_letters(&mut self, commit: &RunCommit, now: Timestamp) {
@@ -208,52 +238,52 @@ impl State {
     }
 
     /// Nothing of an ended run can be claimed; what a worker has in its hands is cancelling.
-    fn end_rows(&mut self, run: RunId) {
-        let record = self.runs.get_mut(&run).expect("checked before");
-        record.rows.remove(&Place::TURN);
-        record.rows.retain(|_, row| match row.state.after(TaskMove::Cancel) {
-            Ok(Some(next)) => {
-                row.state = next;
-                true
-            }
-            Ok(None) | Err(_) => false,
-        });
-        self.hints.push(Hint::Claims);
+    fn end_rows(&mut self, commit: &RunCommit) {
+        let run = commit.run;
+        let turn = self.take_out(run, Place::TURN);
+        if turn.is_some_and(|turn| turn.state == TaskState::Claimed) && commit.holder.is_none() {
+            self.hints.note(Hint::Claims);
+        }
+        let places: Vec<Place> = self.runs[&run].rows.values().map(|row| row.place).collect();
+        for place in places {
+            self.cancel(run, place);
+        }
     }
 
     /// The turn row of an open run after a commit, and the claim of it that the committer has.
     fn settle_turn(
         &mut self,
-        who: Option<&WorkerId>,
+        who: Option<&Committer>,
         commit: &RunCommit,
         now: Timestamp,
     ) -> Option<Claim> {
-        let record = self.runs.get_mut(&commit.run).expect("checked before");
+        let record = &self.runs[&commit.run];
         let more = record.inbox_last() > record.inbox_used;
-        let row = record.rows.remove(&Place::TURN);
+        let row = self.take_out(commit.run, Place::TURN);
         let row = match (row, &commit.holder) {
             (Some(row), Some(_)) => self.settle_held(row, commit, more, now),
             (Some(row), None) => Some(self.settle_other(row, commit, now)),
             (None, _) => self.new_turn(who, commit, more, now),
         };
         let mut row = row?;
-        let record = self.runs.get_mut(&commit.run).expect("checked before");
+        let record = &self.runs[&commit.run];
         row.version = record.version.unwrap_or(0);
         row.fresh = record.started_at.is_none();
-        let mine = row.state == TaskState::Claimed && who.is_some_and(|who| row.is_owned_by(who));
+        let mine =
+            row.state == TaskState::Claimed && who.is_some_and(|who| row.is_owned_by(&who.id));
         let claim = mine.then(|| row.claim(commit.run));
-        record.rows.insert(Place::TURN, row);
+        self.put_in(commit.run, row);
         claim
     }
 
     /// The committer holds the run.
     fn settle_held(
         &mut self,
-        mut row: Row,
+        mut row: Box<Row>,
         commit: &RunCommit,
         more: bool,
         now: Timestamp,
-    ) -> Option<Row> {
+    ) -> Option<Box<Row>> {
         // A parked run's losses stay: no event has recorded them.
         if !matches!(commit.turn, TurnAfter::Park { .. }) {
             row.losses.clear();
@@ -264,7 +294,7 @@ impl State {
             TurnAfter::Release if more => {}
             TurnAfter::Release => return None,
             TurnAfter::Return | TurnAfter::Want { .. } => {
-                State::make_ready(&mut self.order, &mut self.hints, &mut row);
+                self.make_ready(&mut row);
                 return Some(row);
             }
             TurnAfter::Park { delay, code, reason } => {
@@ -275,35 +305,35 @@ impl State {
                 row.go(TaskMove::Park);
                 row.owner = None;
                 row.due = Some(now.after(*delay));
-                self.hints.push(Hint::Due);
+                self.hints.note(Hint::Due);
                 return Some(row);
             }
         }
         if let Some(owner) = &mut row.owner {
-            owner.deadline = now.after(commit.turn_deadline);
+            owner.deadline = kept_deadline(owner.deadline, now.after(commit.turn_deadline));
         }
         Some(row)
     }
 
     /// The row is somebody else's or nobody's: it stays as it is, except under an operator.
-    fn settle_other(&mut self, mut row: Row, commit: &RunCommit, now: Timestamp) -> Row {
+    fn settle_other(&mut self, mut row: Box<Row>, commit: &RunCommit, now: Timestamp) -> Box<Row> {
         if commit.operator {
             if row.state == TaskState::Claimed {
                 row.note_loss(LossCause::Died, now);
-                self.hints.push(Hint::Claims);
+                self.hints.note(Hint::Claims);
             }
-            State::make_ready(&mut self.order, &mut self.hints, &mut row);
+            self.make_ready(&mut row);
         }
         row
     }
 
     fn new_turn(
         &mut self,
-        who: Option<&WorkerId>,
+        who: Option<&Committer>,
         commit: &RunCommit,
         more: bool,
         now: Timestamp,
-    ) -> Option<Row> {
+    ) -> Option<Box<Row>> {
         let wanted = match &commit.turn {
             TurnAfter::Release => more || commit.operator,
             TurnAfter::Park { .. } => more,
@@ -314,16 +344,34 @@ impl State {
         }
         let record = self.runs.get_mut(&commit.run).expect("checked before");
         let mut row = record.turn_row();
-        let delay = match &commit.turn {
-            TurnAfter::Want { delay } => *delay,
-            _ => None,
-        };
-        self.schedule(&mut row, delay, now);
-        if let (TurnAfter::Keep, Some(who)) = (&commit.turn, who) {
-            row.take(State::owner(who, now, commit.turn_deadline));
+        let tenant = record.new.identity.tenant.clone();
+        let keeps = who.filter(|who| {
+            commit.turn == TurnAfter::Keep && who.may_begin(TaskKind::Turn, row.priority, &tenant)
+        });
+        match (&commit.turn, keeps) {
+            (_, Some(who)) => {
+                row.go(TaskMove::ComeDue);
+                row.take(State::owner(&who.id, now, commit.turn_deadline));
+            }
+            (TurnAfter::Want { delay }, _) => self.schedule(&mut row, *delay, now),
+            _ => self.schedule(&mut row, None, now),
         }
         Some(row)
     }
+}
+
+/// Whoever begins a task at once, if that is wanted and nothing else has a better right.
+fn beginner<'a>(
+    who: Option<&'a Committer>,
+    commit: &RunCommit,
+    put: &TaskPut,
+    tenant: &Tenant,
+) -> Option<&'a Committer> {
+    let wanted = put.kind == TaskKind::Activity
+        && put.delay.is_none_or(|delay| delay.is_zero())
+        && commit.eager.contains(&put.place)
+        && !ends(commit);
+    who.filter(|who| wanted && who.may_begin(TaskKind::Activity, put.priority, tenant))
 }
 
 fn ends(commit: &RunCommit) -> bool {
@@ -345,9 +393,4 @@ fn unread_letter(id: &str, fact: &Fact) -> Option<DeadLetter> {
         attempts: 0,
         errors: vec![error.code(Code::RUN_ENDED.as_str())],
     })
-}
-
-/// Kinds that a worker claims.
-pub(super) fn is_claimable(kind: TaskKind) -> bool {
-    matches!(kind, TaskKind::Turn | TaskKind::Activity)
 }

@@ -12,18 +12,18 @@ impl State {
         let Some(record) = self.runs.get_mut(&delivery.run) else {
             return Delivered::Unknown;
         };
-        if let Some(at) = record.inbox.iter().position(|entry| entry.id == delivery.id) {
-            return Delivered::Entry(at as u64 + 1);
+        if let Some(number) = record.inbox_ids.get(&delivery.id) {
+            return Delivered::Entry(*number);
         }
         if record.status.has_ended() {
             return Delivered::Ended(record.status);
         }
         if let Some(held) = &delivery.claim {
-            let row = record.rows.get(&held.claim.place);
+            let row = record.rows.get(held.claim.place);
             if !row.is_some_and(|row| row.stands(delivery.run, &held.claim, &held.who)) {
                 return Delivered::Fenced;
             }
-            record.rows.remove(&held.claim.place);
+            self.take_out(delivery.run, held.claim.place);
         }
         let wakes = delivery.fact.wakes();
         let fact = match delivery.fact {
@@ -33,10 +33,12 @@ impl State {
             }
             fact => fact,
         };
-        record.inbox.push(Entry { id: delivery.id, fact });
+        let record = self.runs.get_mut(&delivery.run).expect("found before");
+        record.inbox.push(Entry { id: delivery.id.clone(), fact });
         let number = record.inbox_last();
+        record.inbox_ids.insert(delivery.id, number);
         self.ensure_turn(delivery.run, wakes);
-        self.hints.push(Hint::Inbox(delivery.run));
+        self.hints.note(Hint::Inbox(delivery.run));
         Delivered::Entry(number)
     }
 }

@@ -1,13 +1,14 @@
 //! Life of processes: registration, beats, hand-backs, the end.
 
-use super::commit::is_claimable;
-use super::state::{State, WorkerRecord};
+use super::row::Row;
+use super::state::{RunRecord, State, WorkerRecord};
 use crate::answer::{AskAnswer, BeatAnswer, ClaimedTask};
 use crate::command::{Beat, Claimable, HandBack, Registration, Returned};
 use crate::find::{WorkerRow, WorkerStatus};
 use durably_kernel::{
     ActivityOptions, Claim, LossCause, Place, RunId, TaskKind, TaskState, Timestamp, WorkerId,
 };
+use std::collections::BTreeSet;
 
 /// A claim that so many beats in a row did not name goes back.
 const UNNAMED_MAX: u32 = 3;
@@ -35,16 +36,18 @@ impl State {
 
     /// New code may fit where old code did not: parked runs of its types are due at once.
     fn wake_parked(&mut self, can: &[Claimable]) {
-        for record in self.runs.values_mut().filter(|record| record.parked.is_some()) {
-            let Some(row) = record.rows.get_mut(&Place::TURN) else {
-                continue;
-            };
-            let hosted = can
-                .iter()
-                .any(|can| can.keys().contains(&(TaskKind::Turn, row.name.as_str(), row.version)));
-            if hosted && row.state == TaskState::Waiting {
-                State::make_ready(&mut self.order, &mut self.hints, row);
-            }
+        let hosts = |row: &Row| {
+            let key = (TaskKind::Turn, row.name.as_str(), row.version);
+            can.iter().any(|can| can.keys().contains(&key))
+        };
+        let wakes = |run: RunId, record: &RunRecord| {
+            let row = record.rows.get(Place::TURN).filter(|_| record.parked.is_some())?;
+            (row.state == TaskState::Waiting && hosts(row)).then_some(run)
+        };
+        let parked: Vec<RunId> =
+            self.runs.iter().filter_map(|(run, record)| wakes(*run, record)).collect();
+        for run in parked {
+            self.make_ready_at(run, Place::TURN);
         }
     }
 
@@ -70,10 +73,7 @@ impl State {
     }
 
     pub(super) fn hand_back(&mut self, who: &WorkerId, back: HandBack, now: Timestamp) {
-        let Some(record) = self.runs.get(&back.claim.run) else {
-            return;
-        };
-        let Some(row) = record.rows.get(&back.claim.place) else {
+        let Some(row) = self.row(back.claim.run, back.claim.place) else {
             return;
         };
         let named = row.seq == back.claim.seq && row.number == back.claim.number;
@@ -84,33 +84,23 @@ impl State {
 
     /// A claimed row goes back to the queue, a cancelling one goes.
     fn give_up(&mut self, run: RunId, place: Place, how: Returned, now: Timestamp) {
-        let record = self.runs.get_mut(&run).expect("found before");
-        let row = record.rows.get_mut(&place).expect("found before");
+        let mut row = self.take_out(run, place).expect("found before");
         if row.state == TaskState::Cancelling {
-            record.rows.remove(&place);
             return;
         }
         match (how, row.kind) {
             // Only a cancelling row can be confirmed away: this one was revived meanwhile.
-            (Returned::Confirmed, _) => return,
+            (Returned::Confirmed, _) => return self.put_in(run, row),
             (Returned::Unstarted, TaskKind::Activity) => row.attempt -= 1,
             (Returned::Stopped, _) => row.note_loss(LossCause::Stopped, now),
             (Returned::Unstarted, _) => {}
         }
-        State::make_ready(&mut self.order, &mut self.hints, row);
+        self.make_ready(&mut row);
+        self.put_in(run, row);
     }
 
     pub(super) fn rows_of(&self, who: &WorkerId) -> Vec<(RunId, Place)> {
-        let mut rows = Vec::new();
-        for (run, record) in &self.runs {
-            for (place, row) in &record.rows {
-                if row.is_owned_by(who) {
-                    assert!(is_claimable(row.kind), "only turns and activities have owners");
-                    rows.push((*run, *place));
-                }
-            }
-        }
-        rows
+        self.index.rows_of(who).collect()
     }
 
     pub(super) fn beat(&mut self, beat: &Beat, now: Timestamp) -> BeatAnswer {
@@ -138,15 +128,11 @@ impl State {
     fn take_heartbeats(&mut self, beat: &Beat, now: Timestamp) {
         for heartbeat in &beat.heartbeats {
             let claim = &heartbeat.claim;
-            let Some(record) = self.runs.get_mut(&claim.run) else {
-                continue;
-            };
-            let Some(row) = record.rows.get_mut(&claim.place) else {
-                continue;
-            };
-            if !row.stands(claim.run, claim, &beat.who) {
+            let row = self.row(claim.run, claim.place);
+            if !row.is_some_and(|row| row.stands(claim.run, claim, &beat.who)) {
                 continue;
             }
+            let mut row = self.take_out(claim.run, claim.place).expect("found before");
             if heartbeat.details.is_some() {
                 row.details = heartbeat.details.clone();
             }
@@ -154,52 +140,52 @@ impl State {
                 let every = *owner.heartbeat.get_or_insert(ActivityOptions::HEARTBEAT);
                 owner.heartbeat_by = Some(now.after(every));
             }
+            self.put_in(claim.run, row);
         }
     }
 
     /// Claims that the process did not name: reported, and given back after three beats.
     fn count_unnamed(&mut self, beat: &Beat, now: Timestamp) -> Vec<ClaimedTask> {
+        let claims: BTreeSet<Claim> = beat.claims.iter().copied().collect();
         let mut unnamed = Vec::new();
         for (run, place) in self.rows_of(&beat.who) {
-            let row = self.runs.get_mut(&run).and_then(|record| record.rows.get_mut(&place));
-            let row = row.expect("found before");
-            let named = beat.claims.contains(&row.claim(run));
-            let owner = row.owner.as_mut().expect("owned");
-            if row.state != TaskState::Claimed || named {
-                owner.unnamed = 0;
-                continue;
+            let row = self.row(run, place).expect("owned rows are there");
+            let missing = row.state == TaskState::Claimed && !claims.contains(&row.claim(run));
+            let before = row.owner.as_ref().expect("owned").unnamed;
+            let times = if missing { before + 1 } else { 0 };
+            if times != before {
+                let mut row = self.take_out(run, place).expect("found before");
+                row.owner.as_mut().expect("owned").unnamed = times;
+                self.put_in(run, row);
             }
-            owner.unnamed += 1;
-            match owner.unnamed >= UNNAMED_MAX {
-                true => self.give_up(run, place, Returned::Unstarted, now),
-                false => unnamed.push(self.claimed_task(run, place)),
+            match times {
+                0 => {}
+                UNNAMED_MAX.. => self.give_up(run, place, Returned::Unstarted, now),
+                _ => unnamed.push(self.claimed_task(run, place)),
             }
         }
         unnamed
     }
 
     fn state_of(&self, claim: &Claim, who: &WorkerId) -> Option<TaskState> {
-        let row = self.runs.get(&claim.run)?.rows.get(&claim.place)?;
+        let row = self.row(claim.run, claim.place)?;
         let same = row.is_owned_by(who) && row.seq == claim.seq && row.number == claim.number;
         same.then_some(row.state)
     }
 
     fn unread_of(&self, who: &WorkerId) -> Vec<RunId> {
-        let holds = |record: &super::state::RunRecord| {
-            let turn = record.rows.get(&Place::TURN);
-            turn.is_some_and(|row| row.state == TaskState::Claimed && row.is_owned_by(who))
+        let unread = |(run, place): (RunId, Place)| {
+            let record = self.runs.get(&run).filter(|_| place == Place::TURN)?;
+            let claimed = record.rows.get(place)?.state == TaskState::Claimed;
+            (claimed && record.inbox_last() > record.inbox_used).then_some(run)
         };
-        self.runs
-            .iter()
-            .filter(|(_, record)| record.inbox_last() > record.inbox_used && holds(record))
-            .map(|(run, _)| *run)
-            .collect()
+        self.index.rows_of(who).filter_map(unread).collect()
     }
 
     pub(super) fn ask(&self, who: &WorkerId) -> AskAnswer {
         let mut answer = AskAnswer { active: self.is_alive(who), ..AskAnswer::default() };
         for (run, place) in self.rows_of(who) {
-            let row = &self.runs[&run].rows[&place];
+            let row = self.row(run, place).expect("owned rows are there");
             match row.state {
                 TaskState::Cancelling => answer.cancelling.push(row.claim(run)),
                 _ => answer.standing.push(row.claim(run)),

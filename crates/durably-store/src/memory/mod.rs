@@ -4,6 +4,8 @@
 mod claim;
 mod commit;
 mod deliver;
+mod eager;
+mod index;
 mod life;
 mod read;
 mod row;
@@ -23,6 +25,7 @@ use crate::port::{Answer, Store};
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use parking_lot::Mutex;
 use state::State;
+use std::sync::Arc;
 
 /// So many unread inbox entries are handed out at a time.
 pub const UNREAD_MAX: usize = 100;
@@ -54,11 +57,10 @@ impl MemoryStore {
         let now = self.clock.host_now();
         let mut state = self.state.lock();
         let answer = act(&mut state, now);
+        debug_assert!(state.is_whole(), "the index differs from the rows");
         let hints = std::mem::take(&mut state.hints);
         drop(state);
-        for hint in hints {
-            self.hints.give(hint);
-        }
+        self.hints.give_all(&hints);
         Box::pin(std::future::ready(Ok(answer)))
     }
 }
@@ -91,10 +93,11 @@ impl Store for MemoryStore {
     fn commit(
         &self,
         who: Option<WorkerId>,
-        batch: Vec<RunCommit>,
+        batch: Arc<Vec<RunCommit>>,
     ) -> Answer<'_, Vec<CommitAnswer>> {
         self.command(move |state, now| {
-            batch.into_iter().map(|commit| state.commit(who.as_ref(), commit, now)).collect()
+            let who = who.map(|who| state.committer(who, &batch));
+            batch.iter().map(|commit| state.commit(who.as_ref(), commit, now)).collect()
         })
     }
 

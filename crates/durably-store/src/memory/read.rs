@@ -12,7 +12,7 @@ impl State {
         let record = self.runs.get(&call.run)?;
         let page = page(record, call.after, call.events_max);
         let stands = |claim: &&durably_kernel::Claim| {
-            let row = record.rows.get(&claim.place);
+            let row = record.rows.get(claim.place);
             row.zip(call.who.as_ref()).is_some_and(|(row, who)| row.stands(call.run, claim, who))
         };
         Some(Loaded {
@@ -26,11 +26,11 @@ impl State {
     }
 
     pub(super) fn view(&self, run: RunId) -> Option<RunView> {
-        self.runs.get(&run).map(RunRecord::view)
+        self.runs.get(&run).map(|record| record.view())
     }
 
     pub(super) fn views(&self, query: &RunQuery) -> Vec<RunView> {
-        let fits = |record: &&RunRecord| {
+        let fits = |record: &RunRecord| {
             let identity = &record.new.identity;
             query.tenant.as_ref().is_none_or(|tenant| *tenant == identity.tenant)
                 && query.workflow_type.as_ref().is_none_or(|t| *t == record.new.workflow_type)
@@ -39,7 +39,8 @@ impl State {
                 && (query.idempotency_key.is_none()
                     || query.idempotency_key == record.new.check.key)
         };
-        self.runs.values().rev().filter(fits).take(query.most).map(RunRecord::view).collect()
+        let records = self.runs.values().rev().filter(|record| fits(record));
+        records.take(query.most).map(|record| record.view()).collect()
     }
 
     pub(super) fn history(&self, run: RunId, after: Seq, most: usize) -> HistoryPage {
@@ -87,14 +88,15 @@ impl State {
 }
 
 fn page(record: &RunRecord, after: Seq, most: usize) -> HistoryPage {
-    let events = record.history.iter().flat_map(|row| {
-        row.events.iter().enumerate().map(|(index, event)| EventRow {
-            seq: Seq(row.first.0 + index as u64),
-            event: event.clone(),
-            committed_at: row.at,
-        })
+    let before = record.history.partition_point(|row| row.first <= after);
+    let rows = record.history[before.saturating_sub(1)..].iter();
+    let events = rows.flat_map(|row| {
+        (row.first.0..).map(Seq).zip(&row.events).map(move |(seq, event)| (seq, event, row.at))
     });
-    let events: Vec<EventRow> = events.skip(after.0 as usize).take(most).collect();
+    let events = events.filter(|(seq, ..)| *seq > after).take(most);
+    let events: Vec<EventRow> = events
+        .map(|(seq, event, committed_at)| EventRow { seq, event: event.clone(), committed_at })
+        .collect();
     let more = events.last().is_some_and(|last| last.seq < record.head);
     HistoryPage { events, more }
 }

@@ -1,10 +1,12 @@
 //! A task's row, and the only ways in which it changes.
 
+use super::state::State;
 use crate::command::CallId;
 use durably_kernel::{
     ActivityOptions, Attempt, Claim, ClaimNumber, Loss, LossCause, Payload, Place, Queue, RunId,
     Seq, TaskKind, TaskMove, TaskPut, TaskState, Timestamp, WorkerId,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ pub(super) struct Row {
     pub(super) deaths: u32,
     pub(super) losses: Vec<Loss>,
     pub(super) input: Option<Payload>,
-    pub(super) options: Option<Box<ActivityOptions>>,
+    pub(super) options: Option<Arc<ActivityOptions>>,
     pub(super) details: Option<Payload>,
     pub(super) owner: Option<Owner>,
 }
@@ -50,7 +52,7 @@ pub(super) struct Owner {
 
 impl Row {
     /// A row that is not there yet.
-    pub(super) fn put(put: TaskPut, old: Option<&Row>, version: u32) -> Row {
+    pub(super) fn put(put: TaskPut, old: Option<&Row>) -> Row {
         let same = old.filter(|old| old.kind == put.kind && old.target == put.target);
         Row {
             place: put.place,
@@ -65,7 +67,7 @@ impl Row {
             due: None,
             queue: put.queue,
             priority: put.priority,
-            version,
+            version: 0,
             fresh: false,
             attempt: put.attempt,
             deaths: put.deaths,
@@ -94,6 +96,18 @@ impl Row {
     pub(super) fn go(&mut self, step: TaskMove) {
         let next = self.state.after(step).expect("the caller knows the row's state");
         self.state = next.expect("moves that end a row remove it instead");
+    }
+
+    /// Whoever begins the row's activity, and until when.
+    pub(super) fn owner_of(&self, who: &WorkerId, now: Timestamp) -> Owner {
+        let longest = self.options.as_ref().map_or_else(
+            || ActivityOptions::default().longest_attempt(),
+            |options| options.longest_attempt(),
+        );
+        let mut owner = State::owner(who, now, longest);
+        owner.heartbeat = self.options.as_ref().and_then(|options| options.heartbeat);
+        owner.heartbeat_by = owner.heartbeat.map(|heartbeat| now.after(heartbeat));
+        owner
     }
 
     pub(super) fn take(&mut self, owner: Owner) {

@@ -1,24 +1,28 @@
 //! What the memory store holds.
 
+use super::index::{Index, Rows};
 use super::row::{Owner, Row};
 use crate::answer::{InboxEntry, Parked, RunView};
 use crate::command::NewRun;
 use crate::find::{DeadLetterRow, WorkerRow};
-use crate::hint::Hint;
+use crate::hint::{Gathered, Hint};
 use durably_kernel::{
     ClaimNumber, CommitId, Event, Fact, LastError, Place, RunId, RunStatus, Seq, TaskKind,
-    TaskMove, TaskState, Timestamp, Waits, WorkerId,
+    TaskMove, TaskState, Tenant, Timestamp, Waits, WorkerId,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) runs: BTreeMap<RunId, RunRecord>,
+    pub(super) runs: BTreeMap<RunId, Box<RunRecord>>,
+    pub(super) index: Index,
+    /// Runs by tenant and idempotency key.
+    pub(super) keys: BTreeMap<(Tenant, String), RunId>,
     pub(super) workers: BTreeMap<WorkerId, WorkerRecord>,
     pub(super) dead_letters: Vec<DeadLetterRow>,
     pub(super) order: u64,
-    pub(super) hints: Vec<Hint>,
+    pub(super) hints: Gathered,
 }
 
 #[derive(Debug)]
@@ -54,10 +58,12 @@ pub(super) struct RunRecord {
     pub(super) retries: u32,
     pub(super) last_error: Option<LastError>,
     pub(super) inbox: Vec<Entry>,
+    /// The number of each entry.
+    pub(super) inbox_ids: BTreeMap<String, u64>,
     pub(super) inbox_used: u64,
     pub(super) turn_counter: u64,
     pub(super) history: Vec<HistoryRow>,
-    pub(super) rows: BTreeMap<Place, Row>,
+    pub(super) rows: Rows,
     pub(super) created_at: Timestamp,
     pub(super) started_at: Option<Timestamp>,
     pub(super) ended_at: Option<Timestamp>,
@@ -75,10 +81,11 @@ impl RunRecord {
             retries: 0,
             last_error: None,
             inbox: Vec::new(),
+            inbox_ids: BTreeMap::new(),
             inbox_used: 0,
             turn_counter: 0,
             history: Vec::new(),
-            rows: BTreeMap::new(),
+            rows: Rows::default(),
             created_at: now,
             started_at: None,
             ended_at: None,
@@ -102,9 +109,9 @@ impl RunRecord {
     }
 
     /// A turn row that is not there yet, waiting for whatever the caller makes of it.
-    pub(super) fn turn_row(&mut self) -> Row {
+    pub(super) fn turn_row(&mut self) -> Box<Row> {
         self.turn_counter += 1;
-        Row {
+        Box::new(Row {
             place: Place::TURN,
             kind: TaskKind::Turn,
             name: self.new.workflow_type.to_string(),
@@ -126,7 +133,7 @@ impl RunRecord {
             options: None,
             details: None,
             owner: None,
-        }
+        })
     }
 
     pub(super) fn view(&self) -> RunView {
@@ -153,18 +160,26 @@ impl RunRecord {
 
 impl State {
     /// Becoming ready always takes a fresh order number.
-    pub(super) fn make_ready(order: &mut u64, hints: &mut Vec<Hint>, row: &mut Row) {
+    pub(super) fn make_ready(&mut self, row: &mut Row) {
         match row.state {
             TaskState::Claimed => row.go(TaskMove::Return),
             TaskState::Waiting | TaskState::Gated => row.go(TaskMove::ComeDue),
             TaskState::Ready => {}
             TaskState::Cancelling => unreachable!("a cancelling row never becomes ready"),
         }
-        *order += 1;
-        row.order = *order;
+        self.order += 1;
+        row.order = self.order;
         row.due = None;
         row.owner = None;
-        hints.push(Hint::Ready);
+        self.hints.note(Hint::Ready);
+    }
+
+    /// The same of a row that is there.
+    pub(super) fn make_ready_at(&mut self, run: RunId, place: Place) {
+        if let Some(mut row) = self.take_out(run, place) {
+            self.make_ready(&mut row);
+            self.put_in(run, row);
+        }
     }
 
     /// Ready now, or after the delay.
@@ -172,11 +187,11 @@ impl State {
         let claimable = matches!(row.kind, TaskKind::Turn | TaskKind::Activity);
         match delay {
             None | Some(Duration::ZERO) if claimable => {
-                State::make_ready(&mut self.order, &mut self.hints, row);
+                self.make_ready(row);
             }
             delay => {
                 row.due = Some(now.after(delay.unwrap_or_default()));
-                self.hints.push(Hint::Due);
+                self.hints.note(Hint::Due);
             }
         }
     }
@@ -186,20 +201,17 @@ impl State {
         let Some(record) = self.runs.get_mut(&run) else {
             return;
         };
-        let row = match record.rows.remove(&Place::TURN) {
+        match record.rows.get(Place::TURN) {
             None => {
                 let mut row = record.turn_row();
-                State::make_ready(&mut self.order, &mut self.hints, &mut row);
-                row
+                self.make_ready(&mut row);
+                self.put_in(run, row);
             }
-            Some(mut row) => {
-                if wakes && matches!(row.state, TaskState::Waiting | TaskState::Gated) {
-                    State::make_ready(&mut self.order, &mut self.hints, &mut row);
-                }
-                row
+            Some(row) if wakes && matches!(row.state, TaskState::Waiting | TaskState::Gated) => {
+                self.make_ready_at(run, Place::TURN);
             }
-        };
-        record.rows.insert(Place::TURN, row);
+            Some(_) => {}
+        }
     }
 
     pub(super) fn is_alive(&self, who: &WorkerId) -> bool {

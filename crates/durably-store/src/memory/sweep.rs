@@ -1,13 +1,17 @@
 //! Housekeeping: what is due, what is lost, what took too long.
 
+use super::index::At;
+use super::row::Row;
 use super::state::State;
 use crate::answer::Swept;
 use crate::command::{Delivery, SweepCall};
 use crate::find::WorkerStatus;
+use crate::hint::Hint;
 use durably_kernel::{
     ActivityId, Fact, LossCause, Place, RunId, TaskKind, TaskPut, TaskState, TimeoutKind, TimerId,
     Timestamp,
 };
+use std::collections::BTreeSet;
 
 impl State {
     pub(super) fn sweep(&mut self, call: &SweepCall, now: Timestamp) -> Swept {
@@ -36,15 +40,8 @@ impl State {
 
     /// Claims whose owner is missing or gone, whenever it went.
     fn return_lost(&mut self, most: usize, now: Timestamp, swept: &mut Swept) {
-        let mut lost = Vec::new();
-        for (run, record) in &self.runs {
-            for (place, row) in &record.rows {
-                let Some(owner) = &row.owner else { continue };
-                if !self.is_alive(&owner.who) {
-                    lost.push((*run, *place));
-                }
-            }
-        }
+        let owners = self.index.owners().filter(|(who, _)| !self.is_alive(who));
+        let lost: BTreeSet<At> = owners.flat_map(|(_, rows)| rows.iter().copied()).collect();
         for (run, place) in lost.into_iter().take(most) {
             swept.returned += 1;
             self.return_row(run, place, now, swept);
@@ -52,15 +49,12 @@ impl State {
     }
 
     fn return_row(&mut self, run: RunId, place: Place, now: Timestamp, swept: &mut Swept) {
-        let record = self.runs.get_mut(&run).expect("found before");
-        let row = record.rows.get_mut(&place).expect("found before");
+        let mut row = self.take_out(run, place).expect("found before");
         if row.state == TaskState::Cancelling {
-            record.rows.remove(&place);
             return;
         }
         row.note_loss(LossCause::Died, now);
         if row.kind == TaskKind::Activity && row.deaths >= row.most_deaths() {
-            let row = record.rows.remove(&place).expect("found before");
             let fact = Fact::ActivityLost {
                 activity_id: ActivityId::from(row.target.as_str()),
                 seq: row.seq,
@@ -69,7 +63,8 @@ impl State {
             self.deliver_own(run, format!("lost:{}:{}", row.target, row.seq), fact, now, swept);
             return;
         }
-        State::make_ready(&mut self.order, &mut self.hints, row);
+        self.make_ready(&mut row);
+        self.put_in(run, row);
         swept.ready += 1;
     }
 
@@ -87,67 +82,52 @@ impl State {
 
     /// Waiting rows whose time has come, oldest first.
     fn fire_due(&mut self, most: usize, now: Timestamp, swept: &mut Swept) {
-        let mut due = Vec::new();
-        for (run, record) in &self.runs {
-            for (place, row) in &record.rows {
-                match (row.state, row.due) {
-                    (TaskState::Waiting, Some(at)) if at <= now => due.push((at, *run, *place)),
-                    _ => {}
-                }
-            }
-        }
-        due.sort();
-        for (_, run, place) in due.into_iter().take(most) {
-            let record = self.runs.get_mut(&run).expect("found before");
+        let due: Vec<At> = self.index.due(now).take(most).collect();
+        for (run, place) in due {
             // An earlier row of this very sweep may have taken it away.
-            let Some(row) = record.rows.get_mut(&place) else {
+            let Some(mut row) = self.take_out(run, place) else {
                 continue;
             };
             match row.kind {
                 TaskKind::Turn | TaskKind::Activity => {
-                    State::make_ready(&mut self.order, &mut self.hints, row);
+                    self.make_ready(&mut row);
+                    self.put_in(run, row);
                     swept.ready += 1;
                 }
                 TaskKind::Timer => {
-                    let row = record.rows.remove(&place).expect("found before");
                     let timer_id = TimerId::from(row.target.as_str());
                     let id = format!("timer:{}:{}", row.target, row.seq);
                     let fact = Fact::TimerFired { timer_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
                 }
                 TaskKind::Retry => {
-                    let row = record.rows.remove(&place).expect("found before");
                     let activity_id = ActivityId::from(row.target.as_str());
                     let id = format!("retry:{}:{}", row.target, row.seq);
                     let fact = Fact::RetryDue { activity_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
                 }
-                TaskKind::Timeout => self.fire_timeout(run, place, now, swept),
+                TaskKind::Timeout => self.fire_timeout(run, &row, now, swept),
             }
         }
     }
 
-    fn fire_timeout(&mut self, run: RunId, place: Place, now: Timestamp, swept: &mut Swept) {
-        let record = self.runs.get_mut(&run).expect("found before");
-        let row = record.rows.remove(&place).expect("found before");
+    fn fire_timeout(&mut self, run: RunId, row: &Row, now: Timestamp, swept: &mut Swept) {
         let kind = TaskPut::timeout_kind(&row.name).expect("written by the kernel");
         if kind == TimeoutKind::Run {
             self.deliver_own(run, "timeout:run".into(), Fact::RunTimedOut {}, now, swept);
             return;
         }
-        let watched = row.watched.and_then(|place| record.rows.get(&place)).cloned();
         if kind == TimeoutKind::ScheduleToStart {
             // A worker has begun it, now or before: the time-out is met.
-            let waits = watched.as_ref().is_some_and(|row| {
+            let watched = row.watched.and_then(|place| self.row(run, place));
+            let waits = watched.is_some_and(|row| {
                 row.attempt == 0 && matches!(row.state, TaskState::Ready | TaskState::Gated)
             });
             if !waits {
                 return;
             }
         }
-        if let Some(watched) = &watched {
-            record.rows.remove(&watched.place);
-        }
+        let watched = row.watched.and_then(|place| self.take_out(run, place));
         let fact = Fact::ActivityTimedOut {
             activity_id: ActivityId::from(row.target.as_str()),
             seq: row.seq,
@@ -162,30 +142,19 @@ impl State {
 
     /// Claimed rows that took too long or were silent for too long.
     fn time_out(&mut self, most: usize, now: Timestamp, swept: &mut Swept) {
-        let mut late = Vec::new();
-        for (run, record) in &self.runs {
-            for (place, row) in &record.rows {
-                let Some(owner) = &row.owner else { continue };
-                let silent = owner.heartbeat_by.is_some_and(|by| by <= now);
-                let silent = silent && row.state == TaskState::Claimed;
-                if owner.deadline <= now {
-                    late.push((*run, *place, TimeoutKind::StartToClose));
-                } else if silent {
-                    late.push((*run, *place, TimeoutKind::Heartbeat));
-                }
-            }
-        }
-        for (run, place, timeout) in late.into_iter().take(most) {
-            let record = self.runs.get_mut(&run).expect("found before");
-            let Some(row) = record.rows.get(&place) else {
-                continue;
+        for (run, place) in self.index.late(now).into_iter().take(most) {
+            let row = self.row(run, place).expect("owned rows are there");
+            let deadline = row.owner.as_ref().map(|owner| owner.deadline);
+            let timeout = match deadline.is_some_and(|deadline| deadline <= now) {
+                true => TimeoutKind::StartToClose,
+                false => TimeoutKind::Heartbeat,
             };
             if row.state == TaskState::Cancelling || row.kind == TaskKind::Turn {
                 swept.returned += 1;
                 self.return_row(run, place, now, swept);
                 continue;
             }
-            let row = record.rows.remove(&place).expect("found before");
+            let row = self.take_out(run, place).expect("found before");
             let fact = Fact::ActivityTimedOut {
                 activity_id: ActivityId::from(row.target.as_str()),
                 seq: row.seq,
@@ -195,23 +164,15 @@ impl State {
                 losses: row.losses.clone(),
             };
             let id = format!("timeout:{}:{}:{}", row.target, row.seq, row.number);
-            self.hints.push(crate::hint::Hint::Claims);
+            self.hints.note(Hint::Claims);
             self.deliver_own(run, id, fact, now, swept);
         }
     }
 
     fn next_due(&self, now: Timestamp) -> Option<std::time::Duration> {
-        let rows = self.runs.values().flat_map(|record| record.rows.values());
-        rows.filter_map(|row| match &row.owner {
-            // The bound was reached before this one could return.
-            Some(owner) if !self.is_alive(&owner.who) => Some(now),
-            Some(owner) if row.state == TaskState::Claimed => {
-                owner.heartbeat_by.into_iter().chain([owner.deadline]).min()
-            }
-            Some(owner) => Some(owner.deadline),
-            None => row.due,
-        })
-        .min()
-        .map(|at| at.since(now))
+        // The bound was reached before these could return.
+        let lost = self.index.owners().any(|(who, _)| !self.is_alive(who));
+        let lost = lost.then_some(now);
+        self.index.next().into_iter().chain(lost).min().map(|at| at.since(now))
     }
 }

@@ -3,7 +3,7 @@
 use super::core::{Asked, Core, OpId};
 use super::step::decoded;
 use crate::names::Data;
-use crate::options::activity_options;
+use crate::options::{activity_options, defaults};
 use durably_kernel::{ActivityOptions, Failure, FailureKind, Payload};
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub struct ActivityCall<O> {
     core: Arc<Core>,
     name: &'static str,
     input: Option<Result<Payload, Failure>>,
-    options: Box<ActivityOptions>,
+    options: Arc<ActivityOptions>,
     id: Option<OpId>,
     output: PhantomData<fn() -> O>,
 }
@@ -27,12 +27,12 @@ impl<O> ActivityCall<O> {
         let input = Payload::of(input).map_err(|error| {
             Failure::new(FailureKind::InvalidInput, error.to_string()).code(error.code().as_str())
         });
-        let (input, options) = (Some(input), Box::default());
+        let (input, options) = (Some(input), defaults());
         ActivityCall { core, name, input, options, id: None, output: PhantomData }
     }
 
     fn options_mut(&mut self) -> &mut ActivityOptions {
-        &mut self.options
+        Arc::make_mut(&mut self.options)
     }
 }
 activity_options!([O] ActivityCall<O>);
@@ -48,8 +48,8 @@ impl<O: Data> Future for ActivityCall<O> {
                 None => return Poll::Pending,
             };
             let id = self.core.schedule(Asked {
-                name: self.name.to_owned(),
-                activity_type: self.name.to_owned(),
+                name: self.name.into(),
+                activity_type: self.name.into(),
                 input,
                 options: self.options.clone(),
                 inline: false,

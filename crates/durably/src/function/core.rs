@@ -7,6 +7,7 @@ use durably_kernel::{
 use durably_runtime::StepOutcome;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -51,8 +52,9 @@ struct Inner {
     now: Timestamp,
     random: u64,
     drawn: u64,
-    names: BTreeMap<String, u32>,
-    used: BTreeSet<String>,
+    /// Ids in use, each with how often it was asked for as a name.
+    activity_ids: BTreeMap<Arc<str>, u32>,
+    timer_ids: BTreeMap<Arc<str>, u32>,
     ops: BTreeMap<OpId, Op>,
     waits: BTreeMap<u64, Wait>,
     waits_made: u64,
@@ -94,10 +96,10 @@ pub(super) enum Attempt {
 
 /// An inline step or an activity that is asked for.
 pub(super) struct Asked {
-    pub(super) name: String,
-    pub(super) activity_type: String,
+    pub(super) name: Arc<str>,
+    pub(super) activity_type: Arc<str>,
     pub(super) input: Payload,
-    pub(super) options: Box<ActivityOptions>,
+    pub(super) options: Arc<ActivityOptions>,
     pub(super) inline: bool,
 }
 
@@ -123,7 +125,7 @@ impl Core {
     /// Asks for an activity; the id is its name, then `name#2`, in the order of first polls.
     pub(super) fn schedule(&self, asked: Asked) -> ActivityId {
         let mut inner = self.inner.lock();
-        let id = ActivityId::from(inner.unique("a", asked.name));
+        let id = ActivityId::from(unique(&mut inner.activity_ids, asked.name));
         inner.open(OpId::Activity(id.clone()));
         inner.actions.push(Action::ScheduleActivity {
             id: id.clone(),
@@ -137,7 +139,7 @@ impl Core {
 
     pub(super) fn start_timer(&self, name: &str, delay: Duration) -> TimerId {
         let mut inner = self.inner.lock();
-        let id = TimerId::from(inner.unique("t", name.to_owned()));
+        let id = TimerId::from(unique(&mut inner.timer_ids, name.into()));
         inner.open(OpId::Timer(id.clone()));
         inner.actions.push(Action::StartTimer { id: id.clone(), delay });
         id
@@ -163,11 +165,15 @@ impl Core {
     /// The attempt of an inline step that may begin or is under way, for who drives the steps.
     pub(super) fn attempt(&self, id: &OpId) -> Attempt {
         let mut inner = self.inner.lock();
-        if !inner.driving {
-            inner.missed.insert(id.clone());
+        let driving = inner.driving;
+        let Some(op) = inner.ops.get_mut(id) else { return Attempt::None };
+        if !driving {
+            // Only an attempt can have been woken.
+            if matches!(op.state, OpState::Begun(_) | OpState::UnderWay(_)) {
+                inner.missed.insert(id.clone());
+            }
             return Attempt::NotNow;
         }
-        let Some(op) = inner.ops.get_mut(id) else { return Attempt::None };
         match op.state {
             OpState::Begun(seq) => {
                 op.state = OpState::UnderWay(seq);
@@ -186,6 +192,9 @@ impl Core {
     /// Wakes that polls within turns used up are given again.
     pub(super) fn wake_missed(&self) {
         let mut inner = self.inner.lock();
+        if inner.missed.is_empty() {
+            return;
+        }
         let missed = std::mem::take(&mut inner.missed);
         let wakers: Vec<Waker> = missed
             .iter()
@@ -277,7 +286,8 @@ impl Core {
         let buffered = inner.buffered.get_mut(name).and_then(VecDeque::pop_front);
         let timer = match (&buffered, timeout) {
             (None, Some(delay)) => {
-                let id = TimerId::from(inner.unique("t", format!("signal:{name}")));
+                let id = unique(&mut inner.timer_ids, format!("signal:{name}").into());
+                let id = TimerId::from(id);
                 inner.actions.push(Action::StartTimer { id: id.clone(), delay });
                 Some(id)
             }
@@ -388,26 +398,32 @@ impl Core {
 
     pub(super) fn size(&self) -> usize {
         let inner = self.inner.lock();
-        inner.used.len() * 64 + inner.ops.len() * 256 + 512
+        let ids = inner.activity_ids.len() + inner.timer_ids.len();
+        ids * 96 + inner.ops.len() * 256 + 512
     }
 }
 
-impl Inner {
-    /// `name`, then `name#2` and so on; `space` keeps activities and timers apart.
-    fn unique(&mut self, space: &str, name: String) -> String {
-        loop {
-            let count = self.names.entry(format!("{space}:{name}")).or_insert(0);
-            *count += 1;
-            let id = match *count {
-                1 => name.clone(),
-                count => format!("{name}#{count}"),
-            };
-            if self.used.insert(format!("{space}:{id}")) {
-                return id;
-            }
+/// `name`, then `name#2` and so on, past what is in use already.
+fn unique(ids: &mut BTreeMap<Arc<str>, u32>, name: Arc<str>) -> Arc<str> {
+    let Some(asked) = ids.get(&name).copied() else {
+        ids.insert(name.clone(), 1);
+        return name;
+    };
+    // An id that came of another name counts as asked for once.
+    let mut count = asked.max(1);
+    let id: Arc<str> = loop {
+        count += 1;
+        let id = format!("{name}#{count}");
+        if !ids.contains_key(id.as_str()) {
+            break id.into();
         }
-    }
+    };
+    ids.insert(name, count);
+    ids.insert(id.clone(), 0);
+    id
+}
 
+impl Inner {
     fn open(&mut self, id: OpId) {
         self.ops.insert(id, Op { state: OpState::Open, waker: None });
     }

@@ -51,7 +51,7 @@ impl Ctx {
         F: FnOnce() -> Fut + Clone + Send + 'a,
         Fut: Future<Output = Result<T>> + Send + 'a,
     {
-        Step::new(self.core.clone(), name.into(), work)
+        Step::new(self.core.clone(), name.into().into(), work)
     }
 
     /// Has an activity executed, here or in another process.

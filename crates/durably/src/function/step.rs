@@ -4,7 +4,7 @@ use super::core::{Asked, Attempt as Turn, Core, OpId};
 use crate::activity::encode;
 use crate::error::Result;
 use crate::names::Data;
-use crate::options::activity_options;
+use crate::options::{activity_options, defaults};
 use durably_kernel::{ActivityOptions, Code, Failure, FailureKind, Payload};
 use durably_runtime::panicked;
 use futures_util::FutureExt;
@@ -21,8 +21,8 @@ type Attempt<'a> = BoxFuture<'a, std::result::Result<Payload, Failure>>;
 #[must_use = "a step is asked for when it is awaited"]
 pub struct Step<'a, T> {
     core: Arc<Core>,
-    name: String,
-    options: Box<ActivityOptions>,
+    name: Arc<str>,
+    options: Arc<ActivityOptions>,
     id: Option<OpId>,
     /// Makes an attempt.
     make: Box<dyn FnMut() -> Attempt<'a> + Send + 'a>,
@@ -37,7 +37,7 @@ impl<T> fmt::Debug for Step<'_, T> {
 }
 
 impl<'a, T> Step<'a, T> {
-    pub(super) fn new<F, Fut>(core: Arc<Core>, name: String, work: F) -> Step<'a, T>
+    pub(super) fn new<F, Fut>(core: Arc<Core>, name: Arc<str>, work: F) -> Step<'a, T>
     where
         T: Data,
         F: FnOnce() -> Fut + Clone + Send + 'a,
@@ -49,12 +49,12 @@ impl<'a, T> Step<'a, T> {
             let attempt = AssertUnwindSafe(async move { encode(work().await) }).catch_unwind();
             Box::pin(attempt.map(|done| done.unwrap_or_else(|panic| Err(panicked(&*panic)))))
         });
-        let (options, output) = (Box::default(), std::marker::PhantomData);
+        let (options, output) = (defaults(), std::marker::PhantomData);
         Step { core, name, options, id: None, make, attempt: None, output }
     }
 
     fn options_mut(&mut self) -> &mut ActivityOptions {
-        &mut self.options
+        Arc::make_mut(&mut self.options)
     }
 }
 activity_options!(['a, T] Step<'a, T>);

@@ -3,10 +3,11 @@
 use crate::error::{Error, Result};
 use crate::machine::Workflow;
 use crate::names::{ActivityRef, Data};
-use crate::options::activity_options;
+use crate::options::{activity_options, defaults};
 use durably_kernel::{Action as Asked, ActivityOptions, Failure, Payload};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a handler returns.
@@ -39,7 +40,7 @@ impl<W: ?Sized> Action<W> {
             id: id.into(),
             activity_type: activity.name(),
             input: Payload::of(input).map_err(Error::from),
-            options: Box::default(),
+            options: defaults(),
             workflow: PhantomData,
         }
     }
@@ -88,7 +89,7 @@ pub struct ActivityAction<W: ?Sized> {
     id: String,
     activity_type: &'static str,
     input: Result<Payload>,
-    options: Box<ActivityOptions>,
+    options: Arc<ActivityOptions>,
     workflow: PhantomData<fn(&W)>,
 }
 
@@ -100,7 +101,7 @@ impl<W: ?Sized> fmt::Debug for ActivityAction<W> {
 
 impl<W: ?Sized> ActivityAction<W> {
     fn options_mut(&mut self) -> &mut ActivityOptions {
-        &mut self.options
+        Arc::make_mut(&mut self.options)
     }
 }
 activity_options!([W: ?Sized] ActivityAction<W>);

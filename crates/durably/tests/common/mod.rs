@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests wait for the real world")]
 
 pub(crate) mod planted;
+pub(crate) mod toy;
 
 use durably::{Engine, EngineBuilder, Handle};
 use durably_store::memory::MemoryStore;
@@ -14,10 +15,27 @@ use std::time::{Duration, Instant};
 pub(crate) struct TestStore {
     pub(crate) url: String,
     memory: Option<Arc<MemoryStore>>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl TestStore {
+    /// The store in memory, if it is one.
+    pub(crate) fn in_memory(&self) -> Option<&MemoryStore> {
+        self.memory.as_deref()
+    }
+
+    /// The bytes of all files, if it has any.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![];
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                bytes.extend(std::fs::read(path).unwrap());
+            }
+        }
+        bytes
+    }
+
     /// Starts an engine; those that are started so share one store.
     pub(crate) async fn start(&self, engine: EngineBuilder) -> Engine {
         match &self.memory {
@@ -29,13 +47,13 @@ impl TestStore {
 
 pub(crate) fn memory() -> TestStore {
     let memory = Some(Arc::new(MemoryStore::new()));
-    TestStore { url: "memory:".into(), memory, _folder: tempfile::tempdir().unwrap() }
+    TestStore { url: "memory:".into(), memory, folder: tempfile::tempdir().unwrap() }
 }
 
 pub(crate) fn sqlite() -> TestStore {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("test.db").display());
-    TestStore { url, memory: None, _folder: folder }
+    TestStore { url, memory: None, folder }
 }
 
 /// One test for each store that ends with the engine, and for those that do not.

@@ -8,6 +8,7 @@ use durably_store::{
     Delivered, Delivery, HandBack, Hints, HistoryPage, LoadCall, Loaded, Registration, RunCommit,
     RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow, WorkerRow,
 };
+use std::sync::Arc;
 
 /// What goes wrong with a command.
 pub(crate) enum Fault {
@@ -121,7 +122,7 @@ impl Store for Planted {
     fn commit(
         &self,
         who: Option<WorkerId>,
-        batch: Vec<RunCommit>,
+        batch: Arc<Vec<RunCommit>>,
     ) -> Answer<'_, Vec<CommitAnswer>> {
         let fault = (self.plan)(&self.inner, Call::Commit(&batch));
         self.carry_out("commit", fault, move |store| store.commit(who, batch))

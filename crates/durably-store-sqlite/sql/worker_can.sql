@@ -1,0 +1,1 @@
+select status, queues, can from durable_workers where id = ?1
