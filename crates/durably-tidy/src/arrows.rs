@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use crate::Finding;
 
-const ADAPTERS: &[&str] =
-    &["durably-store-sqlite", "durably-store-postgres", "durably-store-mysql"];
+const ADAPTERS: &[&str] = &["durably-store-sqlite", "durably-store-sql"];
 const CONTRACT: &str = "durably-store-contract";
 
 /// The crates of ours that a crate may be built with, or `None` for a crate that has no place yet.

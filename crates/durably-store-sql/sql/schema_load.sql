@@ -1,0 +1,1 @@
+select version, name, checksum from durable_schema order by version
