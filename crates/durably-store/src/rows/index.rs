@@ -1,7 +1,7 @@
 //! Which rows stand where, kept beside the runs so that no command has to look at all of them. A
 //! row is taken out, changed and put in again, and only here: so the two cannot differ.
 
-use super::row::Row;
+use super::row::{Mark, Row};
 use super::state::State;
 use durably_kernel::{Place, Queue, RunId, TaskKind, TaskState, Tenant, Timestamp, WorkerId};
 use std::cmp::Reverse;
@@ -9,22 +9,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows of a run. Boxed: a map's node has room for eleven, and most runs have one or two.
 #[derive(Debug, Default)]
-pub(super) struct Rows(BTreeMap<Place, Box<Row>>);
+pub struct Rows(BTreeMap<Place, Box<Row>>);
 
 impl Rows {
-    pub(super) fn get(&self, place: Place) -> Option<&Row> {
+    /// The one at a place.
+    pub fn get(&self, place: Place) -> Option<&Row> {
         self.0.get(&place).map(|row| &**row)
     }
 
     /// By place.
-    pub(super) fn values(&self) -> impl Iterator<Item = &Row> {
+    pub fn values(&self) -> impl Iterator<Item = &Row> {
         self.0.values().map(|row| &**row)
     }
 }
 
 /// What has to fit before a row can be claimed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Key {
+pub(crate) struct Key {
     kind: TaskKind,
     name: String,
     version: u32,
@@ -32,22 +33,22 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn new(kind: TaskKind, name: &str, version: u32, queue: &Queue) -> Key {
+    pub(crate) fn new(kind: TaskKind, name: &str, version: u32, queue: &Queue) -> Key {
         Key { kind, name: name.to_owned(), version, queue: queue.clone() }
     }
 }
 
 /// Priority, then started before new.
-pub(super) type Level = (Reverse<i32>, bool);
+pub(crate) type Level = (Reverse<i32>, bool);
 
 /// Where a row is.
-pub(super) type At = (RunId, Place);
+pub type At = (RunId, Place);
 
 /// Ready rows: by tenant, by order.
-pub(super) type Lanes = BTreeMap<Tenant, BTreeMap<u64, At>>;
+pub(crate) type Lanes = BTreeMap<Tenant, BTreeSet<(u64, At)>>;
 
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Index {
+pub(crate) struct Index {
     ready: BTreeMap<Key, BTreeMap<Level, Lanes>>,
     /// Waiting rows by the time at which they are due.
     due: BTreeSet<(Timestamp, At)>,
@@ -62,7 +63,7 @@ impl Index {
         if row.state == TaskState::Ready {
             let levels = self.ready.entry(row.key()).or_default();
             let lanes = levels.entry(row.level()).or_default();
-            lanes.entry(tenant.clone()).or_default().insert(row.order, at);
+            lanes.entry(tenant.clone()).or_default().insert((row.order, at));
         }
         if let (TaskState::Waiting, Some(due)) = (row.state, row.due) {
             self.due.insert((due, at));
@@ -83,7 +84,7 @@ impl Index {
             let levels = self.ready.get_mut(&key).expect("noted before");
             let lanes = levels.get_mut(&level).expect("noted before");
             let lane = lanes.get_mut(tenant).expect("noted before");
-            lane.remove(&row.order);
+            lane.remove(&(row.order, at));
             if lane.is_empty() {
                 lanes.remove(tenant);
             }
@@ -110,37 +111,37 @@ impl Index {
     }
 
     /// The highest level of a key, and the tenants that have it.
-    pub(super) fn top(&self, key: &Key) -> Option<(Level, &Lanes)> {
+    pub(crate) fn top(&self, key: &Key) -> Option<(Level, &Lanes)> {
         self.ready.get(key)?.first_key_value().map(|(level, lanes)| (*level, lanes))
     }
 
     /// The tenants that have a level of a key.
-    pub(super) fn lanes(&self, key: &Key, level: Level) -> Option<&Lanes> {
+    pub(crate) fn lanes(&self, key: &Key, level: Level) -> Option<&Lanes> {
         self.ready.get(key)?.get(&level)
     }
 
     /// Waiting rows that are due, oldest first.
-    pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = At> {
+    pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = At> {
         self.due.iter().take_while(move |(due, _)| *due <= now).map(|(_, at)| *at)
     }
 
     /// Rows that took too long, by run and place.
-    pub(super) fn late(&self, now: Timestamp) -> BTreeSet<At> {
+    pub(crate) fn late(&self, now: Timestamp) -> BTreeSet<At> {
         self.late.iter().take_while(|(late, _)| *late <= now).map(|(_, at)| *at).collect()
     }
 
     /// The rows of a process, by run and place.
-    pub(super) fn rows_of(&self, who: &WorkerId) -> impl Iterator<Item = At> {
+    pub(crate) fn rows_of(&self, who: &WorkerId) -> impl Iterator<Item = At> {
         self.owned.get(who).into_iter().flatten().copied()
     }
 
     /// Everybody who has rows.
-    pub(super) fn owners(&self) -> impl Iterator<Item = (&WorkerId, &BTreeSet<At>)> {
+    pub(crate) fn owners(&self) -> impl Iterator<Item = (&WorkerId, &BTreeSet<At>)> {
         self.owned.iter()
     }
 
     /// When the next row is due or late.
-    pub(super) fn next(&self) -> Option<Timestamp> {
+    pub(crate) fn next(&self) -> Option<Timestamp> {
         let due = self.due.first().map(|(due, _)| *due);
         due.into_iter().chain(self.late.first().map(|(late, _)| *late)).min()
     }
@@ -148,7 +149,7 @@ impl Index {
 
 impl State {
     /// Takes a row out, to be changed and put in again, or to go.
-    pub(super) fn take_out(&mut self, run: RunId, place: Place) -> Option<Box<Row>> {
+    pub(crate) fn take_out(&mut self, run: RunId, place: Place) -> Option<Box<Row>> {
         let record = self.runs.get_mut(&run)?;
         let row = record.rows.0.remove(&place)?;
         self.index.forget(run, &record.new.identity.tenant, &row);
@@ -156,19 +157,22 @@ impl State {
     }
 
     /// Puts a row in where there is none.
-    pub(super) fn put_in(&mut self, run: RunId, row: Box<Row>) {
+    pub(crate) fn put_in(&mut self, run: RunId, mut row: Box<Row>) {
         let record = self.runs.get_mut(&run).expect("rows belong to a run");
+        if row.mark == Mark::Same {
+            row.mark = Mark::Changed;
+        }
         self.index.note(run, &record.new.identity.tenant, &row);
         let before = record.rows.0.insert(row.place, row);
         assert!(before.is_none(), "a row is taken out before another comes to its place");
     }
 
-    pub(super) fn row(&self, run: RunId, place: Place) -> Option<&Row> {
+    pub(crate) fn row(&self, run: RunId, place: Place) -> Option<&Row> {
         self.runs.get(&run)?.rows.get(place)
     }
 
     /// Whether the index says just what the rows say. Looks only while there are few runs.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         const LOOKS_MAX: usize = 100;
         let mut index = Index::default();
         for (run, record) in self.runs.iter().filter(|_| self.runs.len() <= LOOKS_MAX) {

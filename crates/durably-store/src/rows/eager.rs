@@ -18,7 +18,7 @@ fn foremost_of(priority: i32, lanes: &Lanes) -> Foremost {
 
 impl State {
     /// The committer of a batch. What waits is looked up only if some commit asks for it.
-    pub(super) fn committer(&self, id: WorkerId, batch: &[RunCommit]) -> Committer {
+    pub(crate) fn committer(&self, id: WorkerId, batch: &[RunCommit]) -> Committer {
         let worker = self.workers.get(&id).map(|worker| &worker.row);
         let active = worker.is_some_and(|worker| worker.status == WorkerStatus::Active);
         let keeps = batch.iter().any(|commit| commit.turn == TurnAfter::Keep);

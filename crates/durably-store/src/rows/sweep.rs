@@ -14,7 +14,8 @@ use durably_kernel::{
 use std::collections::BTreeSet;
 
 impl State {
-    pub(super) fn sweep(&mut self, call: &SweepCall, now: Timestamp) -> Swept {
+    /// Returns what is lost, fires what is due, ends what took too long.
+    pub fn sweep(&mut self, call: &SweepCall, now: Timestamp) -> Swept {
         let mut swept = Swept::default();
         self.declare_dead(call, now, &mut swept);
         self.return_lost(call.most, now, &mut swept);

@@ -8,7 +8,8 @@ use crate::find::{DeadLetterRow, EventRow, HistoryPage, RunQuery, TaskRow, Worke
 use durably_kernel::{RunId, Seq, Timestamp};
 
 impl State {
-    pub(super) fn load(&self, call: &LoadCall, now: Timestamp) -> Option<Loaded> {
+    /// A run for a turn.
+    pub fn load(&self, call: &LoadCall, now: Timestamp) -> Option<Loaded> {
         let record = self.runs.get(&call.run)?;
         let page = page(record, call.after, call.events_max);
         let stands = |claim: &&durably_kernel::Claim| {
@@ -25,11 +26,11 @@ impl State {
         })
     }
 
-    pub(super) fn view(&self, run: RunId) -> Option<RunView> {
+    pub(crate) fn view(&self, run: RunId) -> Option<RunView> {
         self.runs.get(&run).map(|record| record.view())
     }
 
-    pub(super) fn views(&self, query: &RunQuery) -> Vec<RunView> {
+    pub(crate) fn views(&self, query: &RunQuery) -> Vec<RunView> {
         let fits = |record: &RunRecord| {
             let identity = &record.new.identity;
             query.tenant.as_ref().is_none_or(|tenant| *tenant == identity.tenant)
@@ -43,11 +44,11 @@ impl State {
         records.take(query.most).map(|record| record.view()).collect()
     }
 
-    pub(super) fn history(&self, run: RunId, after: Seq, most: usize) -> HistoryPage {
+    pub(crate) fn history(&self, run: RunId, after: Seq, most: usize) -> HistoryPage {
         self.runs.get(&run).map(|record| page(record, after, most)).unwrap_or_default()
     }
 
-    pub(super) fn task_rows(&self, run: RunId) -> Vec<TaskRow> {
+    pub(crate) fn task_rows(&self, run: RunId) -> Vec<TaskRow> {
         let Some(record) = self.runs.get(&run) else {
             return Vec::new();
         };
@@ -71,7 +72,7 @@ impl State {
         .collect()
     }
 
-    pub(super) fn dead_letter_rows(&self, run: Option<RunId>, most: usize) -> Vec<DeadLetterRow> {
+    pub(crate) fn dead_letter_rows(&self, run: Option<RunId>, most: usize) -> Vec<DeadLetterRow> {
         let letters = self.dead_letters.iter().rev();
         letters
             .filter(|letter| run.is_none_or(|run| letter.run == run))
@@ -80,7 +81,7 @@ impl State {
             .collect()
     }
 
-    pub(super) fn worker_rows(&self) -> Vec<WorkerRow> {
+    pub(crate) fn worker_rows(&self) -> Vec<WorkerRow> {
         let mut workers: Vec<_> = self.workers.values().collect();
         workers.sort_by_key(|worker| std::cmp::Reverse(worker.birth));
         workers.into_iter().map(|worker| worker.row.clone()).collect()

@@ -1,17 +1,6 @@
 //! The store in memory: plain code under one lock, obviously right, gone with the process. It is
 //! the model that other stores are compared with.
 
-mod claim;
-mod commit;
-mod deliver;
-mod eager;
-mod index;
-mod life;
-mod read;
-mod row;
-mod state;
-mod sweep;
-
 use crate::answer::{
     AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, Loaded, RunView, Swept,
 };
@@ -22,13 +11,10 @@ use crate::command::{
 use crate::find::{DeadLetterRow, HistoryPage, RunQuery, TaskRow, WorkerRow};
 use crate::hint::Hints;
 use crate::port::{Answer, Store};
+use crate::rows::State;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use parking_lot::Mutex;
-use state::State;
 use std::sync::Arc;
-
-/// So many unread inbox entries are handed out at a time.
-pub const UNREAD_MAX: usize = 100;
 
 /// A store in memory.
 #[derive(Debug, Default)]

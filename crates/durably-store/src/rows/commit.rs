@@ -16,7 +16,8 @@ use durably_kernel::{
 use std::sync::Arc;
 
 impl State {
-    pub(super) fn commit(
+    /// Checks a commit, and does it if it fits.
+    pub fn commit(
         &mut self,
         who: Option<&Committer>,
         commit: &RunCommit,
@@ -32,7 +33,7 @@ impl State {
         }
     }
 
-    pub(super) fn look_up(&self, run: RunId, commit: CommitId) -> bool {
+    pub(crate) fn look_up(&self, run: RunId, commit: CommitId) -> bool {
         self.runs
             .get(&run)
             .is_some_and(|record| record.history.iter().rev().any(|row| row.commit == commit))
@@ -79,7 +80,7 @@ impl State {
             return Some(CommitAnswer::Conflict);
         }
         let used = commit.inbox_used.max(record.inbox_used);
-        if ends(commit) && record.inbox_last() > used && !commit.end_anyway {
+        if ends(commit) && record.inbox_last > used && !commit.end_anyway {
             return Some(CommitAnswer::EndConflict);
         }
         None
@@ -121,7 +122,7 @@ impl State {
     }
 
     fn write_record(&mut self, commit: &RunCommit, now: Timestamp) {
-        let record = self.runs.get_mut(&commit.run).expect("checked before");
+        let record = self.record_mut(commit.run);
         if !commit.events.is_empty() {
             let (first, events) = (record.head.next(), commit.events.clone());
             record.head = Seq(record.head.0 + events.len() as u64);
@@ -207,19 +208,19 @@ impl State {
 
     fn write_dead_letters(&mut self, commit: &RunCommit, now: Timestamp) {
         let record = &self.runs[&commit.run];
-        let newer = record.inbox_used + 1..=record.inbox_last();
+        let newer = record.inbox_used + 1..=record.inbox_last;
         let forced = newer.filter(|_| ends(commit) && commit.end_anyway);
         let unread: Vec<DeadLetter> = commit
             .unread
             .iter()
             .copied()
             .chain(forced)
-            .filter_map(|number| record.inbox.get(number as usize - 1))
+            .filter_map(|number| record.inbox.get(&number))
             .filter_map(|entry| unread_letter(&entry.id, &entry.fact))
             .collect();
         if ends(commit) {
-            let record = self.runs.get_mut(&commit.run).expect("checked before");
-            record.inbox_used = record.inbox_last();
+            let record = self.record_mut(commit.run);
+            record.inbox_used = record.inbox_last;
         }
         for letter in commit.dead_letters.iter().cloned().chain(unread) {
             let id = self.dead_letters.len() as i64 + 1;
@@ -258,7 +259,7 @@ impl State {
         now: Timestamp,
     ) -> Option<Claim> {
         let record = &self.runs[&commit.run];
-        let more = record.inbox_last() > record.inbox_used;
+        let more = record.inbox_last > record.inbox_used;
         let row = self.take_out(commit.run, Place::TURN);
         let row = match (row, &commit.holder) {
             (Some(row), Some(_)) => self.settle_held(row, commit, more, now),
@@ -298,7 +299,7 @@ impl State {
                 return Some(row);
             }
             TurnAfter::Park { delay, code, reason } => {
-                let record = self.runs.get_mut(&commit.run).expect("checked before");
+                let record = self.record_mut(commit.run);
                 let times = record.parked.as_ref().map_or(0, |parked| parked.times) + 1;
                 let (code, reason) = (code.clone(), reason.clone());
                 record.parked = Some(Parked { code, reason, times, at: now });
@@ -342,7 +343,7 @@ impl State {
         if !wanted {
             return None;
         }
-        let record = self.runs.get_mut(&commit.run).expect("checked before");
+        let record = self.record_mut(commit.run);
         let mut row = record.turn_row();
         let tenant = record.new.identity.tenant.clone();
         let keeps = who.filter(|who| {

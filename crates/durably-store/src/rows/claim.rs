@@ -16,7 +16,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// Where the tasks that are wanted may stand in the index.
-pub(super) fn keys(
+pub(crate) fn keys(
     queues: &[Queue],
     any: &[Claimable],
     of_kind: Option<TaskKind>,
@@ -33,7 +33,8 @@ pub(super) fn keys(
 }
 
 impl State {
-    pub(super) fn claim(&mut self, call: &ClaimCall, now: Timestamp) -> Claimed {
+    /// Takes tasks in turn.
+    pub fn claim(&mut self, call: &ClaimCall, now: Timestamp) -> Claimed {
         let active = self
             .workers
             .get(&call.who)
@@ -115,7 +116,7 @@ impl State {
     /// The tenant's oldest ready task, whichever key it has.
     fn head(&self, keys: &BTreeSet<Key>, level: Level, tenant: &Tenant) -> Option<At> {
         let lanes = keys.iter().filter_map(|key| self.index.lanes(key, level)?.get(tenant));
-        lanes.filter_map(|lane| lane.first_key_value()).min().map(|(_, at)| *at)
+        lanes.filter_map(|lane| lane.first()).min().map(|(_, at)| *at)
     }
 
     fn take_row(&mut self, call: &ClaimCall, (run, place): At, now: Timestamp) {
@@ -129,7 +130,8 @@ impl State {
         self.put_in(run, row);
     }
 
-    pub(super) fn claimed_task(&self, run: RunId, place: Place) -> ClaimedTask {
+    /// A claimed row as its worker gets it.
+    pub fn claimed_task(&self, run: RunId, place: Place) -> ClaimedTask {
         let record = &self.runs[&run];
         let row = record.rows.get(place).expect("claimed rows are there");
         ClaimedTask {

@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 const UNNAMED_MAX: u32 = 3;
 
 impl State {
-    pub(super) fn register(&mut self, new: Registration, now: Timestamp) -> Timestamp {
+    /// Begins the life of a process. Parked runs of its workflows become due.
+    pub fn register(&mut self, new: Registration, now: Timestamp) -> Timestamp {
         self.wake_parked(&new.can);
         let row = WorkerRow {
             who: new.who.clone(),
@@ -51,14 +52,15 @@ impl State {
         }
     }
 
-    pub(super) fn drain(&mut self, who: &WorkerId) {
+    pub(crate) fn drain(&mut self, who: &WorkerId) {
         let worker = self.workers.get_mut(who);
         if let Some(worker) = worker.filter(|w| w.row.status == WorkerStatus::Active) {
             worker.row.status = WorkerStatus::Draining;
         }
     }
 
-    pub(super) fn leave(&mut self, who: &WorkerId, now: Timestamp) {
+    /// The process ends: whatever it still has goes back to the queue.
+    pub fn leave(&mut self, who: &WorkerId, now: Timestamp) {
         let Some(worker) = self.workers.get_mut(who) else {
             return;
         };
@@ -72,7 +74,8 @@ impl State {
         }
     }
 
-    pub(super) fn hand_back(&mut self, who: &WorkerId, back: HandBack, now: Timestamp) {
+    /// Gives a claim back, if it stands.
+    pub fn hand_back(&mut self, who: &WorkerId, back: HandBack, now: Timestamp) {
         let Some(row) = self.row(back.claim.run, back.claim.place) else {
             return;
         };
@@ -99,11 +102,12 @@ impl State {
         self.put_in(run, row);
     }
 
-    pub(super) fn rows_of(&self, who: &WorkerId) -> Vec<(RunId, Place)> {
+    pub(crate) fn rows_of(&self, who: &WorkerId) -> Vec<(RunId, Place)> {
         self.index.rows_of(who).collect()
     }
 
-    pub(super) fn beat(&mut self, beat: &Beat, now: Timestamp) -> BeatAnswer {
+    /// The process lives, and this is what it has in its hands.
+    pub fn beat(&mut self, beat: &Beat, now: Timestamp) -> BeatAnswer {
         match self.workers.get_mut(&beat.who) {
             Some(worker) if worker.row.status.holds_claims() => {
                 worker.row.beat_at = now;
@@ -177,12 +181,13 @@ impl State {
         let unread = |(run, place): (RunId, Place)| {
             let record = self.runs.get(&run).filter(|_| place == Place::TURN)?;
             let claimed = record.rows.get(place)?.state == TaskState::Claimed;
-            (claimed && record.inbox_last() > record.inbox_used).then_some(run)
+            (claimed && record.inbox_last > record.inbox_used).then_some(run)
         };
         self.index.rows_of(who).filter_map(unread).collect()
     }
 
-    pub(super) fn ask(&self, who: &WorkerId) -> AskAnswer {
+    /// Which of its claims stand.
+    pub fn ask(&self, who: &WorkerId) -> AskAnswer {
         let mut answer = AskAnswer { active: self.is_alive(who), ..AskAnswer::default() };
         for (run, place) in self.rows_of(who) {
             let row = self.row(run, place).expect("owned rows are there");

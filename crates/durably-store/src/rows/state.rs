@@ -1,7 +1,7 @@
 //! What the memory store holds.
 
 use super::index::{Index, Rows};
-use super::row::{Owner, Row};
+use super::row::{Mark, Owner, Row};
 use crate::answer::{InboxEntry, Parked, RunView};
 use crate::command::NewRun;
 use crate::find::{DeadLetterRow, WorkerRow};
@@ -13,64 +13,101 @@ use durably_kernel::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Rows, and what is kept beside them to find them.
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) runs: BTreeMap<RunId, Box<RunRecord>>,
-    pub(super) index: Index,
+pub struct State {
+    /// Runs.
+    pub runs: BTreeMap<RunId, Box<RunRecord>>,
+    pub(crate) index: Index,
     /// Runs by tenant and idempotency key.
-    pub(super) keys: BTreeMap<(Tenant, String), RunId>,
-    pub(super) workers: BTreeMap<WorkerId, WorkerRecord>,
-    pub(super) dead_letters: Vec<DeadLetterRow>,
-    pub(super) order: u64,
-    pub(super) hints: Gathered,
+    pub keys: BTreeMap<(Tenant, String), RunId>,
+    /// Processes.
+    pub workers: BTreeMap<WorkerId, WorkerRecord>,
+    /// Work that was given up.
+    pub dead_letters: Vec<DeadLetterRow>,
+    /// The last order number given.
+    pub order: u64,
+    /// What to hint at once the command is done.
+    pub hints: Gathered,
 }
 
+/// A process.
 #[derive(Debug)]
-pub(super) struct WorkerRecord {
-    pub(super) row: WorkerRow,
+pub struct WorkerRecord {
+    /// What is known of it.
+    pub row: WorkerRow,
     /// Tells which of two began later.
-    pub(super) birth: usize,
+    pub birth: usize,
 }
 
 /// One commit's events.
 #[derive(Debug)]
-pub(super) struct HistoryRow {
-    pub(super) first: Seq,
-    pub(super) commit: CommitId,
-    pub(super) events: Vec<Event>,
-    pub(super) at: Timestamp,
+pub struct HistoryRow {
+    /// The number of its first event.
+    pub first: Seq,
+    /// The commit.
+    pub commit: CommitId,
+    /// What was recorded.
+    pub events: Vec<Event>,
+    /// When.
+    pub at: Timestamp,
 }
 
+/// What reached a run from outside.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) id: String,
-    pub(super) fact: Fact,
+pub struct Entry {
+    /// Unique within the run.
+    pub id: String,
+    /// The fact.
+    pub fact: Fact,
 }
 
+/// A run, and what belongs to it.
 #[derive(Debug)]
-pub(super) struct RunRecord {
-    pub(super) new: NewRun,
-    pub(super) version: Option<u32>,
-    pub(super) head: Seq,
-    pub(super) status: RunStatus,
-    pub(super) parked: Option<Parked>,
-    pub(super) waits: Waits,
-    pub(super) retries: u32,
-    pub(super) last_error: Option<LastError>,
-    pub(super) inbox: Vec<Entry>,
+pub struct RunRecord {
+    /// How it began.
+    pub new: NewRun,
+    /// Its version: asked for, or pinned.
+    pub version: Option<u32>,
+    /// The last event.
+    pub head: Seq,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Why it cannot go on, if it cannot.
+    pub parked: Option<Parked>,
+    /// What it waits for from outside.
+    pub waits: Waits,
+    /// Retries so far.
+    pub retries: u32,
+    /// The last error.
+    pub last_error: Option<LastError>,
+    /// Entries by number; at least those that the command may read.
+    pub inbox: BTreeMap<u64, Entry>,
+    /// The last inbox number given.
+    pub inbox_last: u64,
     /// The number of each entry.
-    pub(super) inbox_ids: BTreeMap<String, u64>,
-    pub(super) inbox_used: u64,
-    pub(super) turn_counter: u64,
-    pub(super) history: Vec<HistoryRow>,
-    pub(super) rows: Rows,
-    pub(super) created_at: Timestamp,
-    pub(super) started_at: Option<Timestamp>,
-    pub(super) ended_at: Option<Timestamp>,
+    pub inbox_ids: BTreeMap<String, u64>,
+    /// The last inbox number used up.
+    pub inbox_used: u64,
+    /// Counts turn rows.
+    pub turn_counter: u64,
+    /// What was committed; at least what the command may read.
+    pub history: Vec<HistoryRow>,
+    /// Its live tasks; at least those that the command may touch.
+    pub rows: Rows,
+    /// Whether its own row has to be written.
+    pub changed: bool,
+    /// When it was started.
+    pub created_at: Timestamp,
+    /// When its first turn was committed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
 }
 
 impl RunRecord {
-    pub(super) fn new(new: NewRun, now: Timestamp) -> RunRecord {
+    /// A run that begins.
+    pub fn new(new: NewRun, now: Timestamp) -> RunRecord {
         RunRecord {
             version: new.version,
             new,
@@ -80,28 +117,25 @@ impl RunRecord {
             waits: Waits::Any,
             retries: 0,
             last_error: None,
-            inbox: Vec::new(),
+            inbox: BTreeMap::new(),
+            inbox_last: 0,
             inbox_ids: BTreeMap::new(),
             inbox_used: 0,
             turn_counter: 0,
             history: Vec::new(),
             rows: Rows::default(),
+            changed: true,
             created_at: now,
             started_at: None,
             ended_at: None,
         }
     }
 
-    pub(super) fn inbox_last(&self) -> u64 {
-        self.inbox.len() as u64
-    }
-
-    pub(super) fn unread(&self, most: usize) -> Vec<InboxEntry> {
-        let used = self.inbox_used;
-        let unread = self.inbox.iter().enumerate().skip(used as usize).take(most);
+    pub(crate) fn unread(&self, most: usize) -> Vec<InboxEntry> {
+        let unread = self.inbox.range(self.inbox_used + 1..).take(most);
         unread
-            .map(|(index, entry)| InboxEntry {
-                number: index as u64 + 1,
+            .map(|(&number, entry)| InboxEntry {
+                number,
                 id: entry.id.clone(),
                 fact: entry.fact.clone(),
             })
@@ -109,8 +143,9 @@ impl RunRecord {
     }
 
     /// A turn row that is not there yet, waiting for whatever the caller makes of it.
-    pub(super) fn turn_row(&mut self) -> Box<Row> {
+    pub(crate) fn turn_row(&mut self) -> Box<Row> {
         self.turn_counter += 1;
+        self.changed = true;
         Box::new(Row {
             place: Place::TURN,
             kind: TaskKind::Turn,
@@ -133,10 +168,11 @@ impl RunRecord {
             options: None,
             details: None,
             owner: None,
+            mark: Mark::New,
         })
     }
 
-    pub(super) fn view(&self) -> RunView {
+    pub(crate) fn view(&self) -> RunView {
         RunView {
             identity: self.new.identity.clone(),
             workflow_type: self.new.workflow_type.clone(),
@@ -149,7 +185,7 @@ impl RunRecord {
             waits: self.waits.clone(),
             retries: self.retries,
             last_error: self.last_error.clone(),
-            inbox_last: self.inbox_last(),
+            inbox_last: self.inbox_last,
             inbox_used: self.inbox_used,
             created_at: self.created_at,
             started_at: self.started_at,
@@ -159,8 +195,15 @@ impl RunRecord {
 }
 
 impl State {
+    /// A run that is about to change.
+    pub(crate) fn record_mut(&mut self, run: RunId) -> &mut RunRecord {
+        let record = self.runs.get_mut(&run).expect("the caller has found it");
+        record.changed = true;
+        record
+    }
+
     /// Becoming ready always takes a fresh order number.
-    pub(super) fn make_ready(&mut self, row: &mut Row) {
+    pub(crate) fn make_ready(&mut self, row: &mut Row) {
         match row.state {
             TaskState::Claimed => row.go(TaskMove::Return),
             TaskState::Waiting | TaskState::Gated => row.go(TaskMove::ComeDue),
@@ -175,7 +218,7 @@ impl State {
     }
 
     /// The same of a row that is there.
-    pub(super) fn make_ready_at(&mut self, run: RunId, place: Place) {
+    pub(crate) fn make_ready_at(&mut self, run: RunId, place: Place) {
         if let Some(mut row) = self.take_out(run, place) {
             self.make_ready(&mut row);
             self.put_in(run, row);
@@ -183,7 +226,7 @@ impl State {
     }
 
     /// Ready now, or after the delay.
-    pub(super) fn schedule(&mut self, row: &mut Row, delay: Option<Duration>, now: Timestamp) {
+    pub(crate) fn schedule(&mut self, row: &mut Row, delay: Option<Duration>, now: Timestamp) {
         let claimable = matches!(row.kind, TaskKind::Turn | TaskKind::Activity);
         match delay {
             None | Some(Duration::ZERO) if claimable => {
@@ -197,7 +240,7 @@ impl State {
     }
 
     /// The turn row of a run is there afterwards; a fact that wakes makes a waiting one ready.
-    pub(super) fn ensure_turn(&mut self, run: RunId, wakes: bool) {
+    pub(crate) fn ensure_turn(&mut self, run: RunId, wakes: bool) {
         let Some(record) = self.runs.get_mut(&run) else {
             return;
         };
@@ -214,11 +257,11 @@ impl State {
         }
     }
 
-    pub(super) fn is_alive(&self, who: &WorkerId) -> bool {
+    pub(crate) fn is_alive(&self, who: &WorkerId) -> bool {
         self.workers.get(who).is_some_and(|worker| worker.row.status.holds_claims())
     }
 
-    pub(super) fn owner(who: &WorkerId, now: Timestamp, deadline: Duration) -> Owner {
+    pub(crate) fn owner(who: &WorkerId, now: Timestamp, deadline: Duration) -> Owner {
         Owner {
             who: who.clone(),
             call: None,

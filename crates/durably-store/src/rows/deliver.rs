@@ -8,8 +8,8 @@ use durably_kernel::{Fact, Timestamp};
 
 impl State {
     /// A repeat is recognised before anything else is looked at.
-    pub(super) fn deliver(&mut self, delivery: Delivery, now: Timestamp) -> Delivered {
-        let Some(record) = self.runs.get_mut(&delivery.run) else {
+    pub fn deliver(&mut self, delivery: Delivery, now: Timestamp) -> Delivered {
+        let Some(record) = self.runs.get(&delivery.run) else {
             return Delivered::Unknown;
         };
         if let Some(number) = record.inbox_ids.get(&delivery.id) {
@@ -33,9 +33,10 @@ impl State {
             }
             fact => fact,
         };
-        let record = self.runs.get_mut(&delivery.run).expect("found before");
-        record.inbox.push(Entry { id: delivery.id.clone(), fact });
-        let number = record.inbox_last();
+        let record = self.record_mut(delivery.run);
+        record.inbox_last += 1;
+        let number = record.inbox_last;
+        record.inbox.insert(number, Entry { id: delivery.id.clone(), fact });
         record.inbox_ids.insert(delivery.id, number);
         self.ensure_turn(delivery.run, wakes);
         self.hints.note(Hint::Inbox(delivery.run));
