@@ -9,6 +9,89 @@ pub(crate) enum Dialect {
     Mysql,
 }
 
+/// The names of the user's tables.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Naming {
+    /// Where tables are; none if the server decides. MySQL has none beside the database.
+    pub(crate) schema: Option<String>,
+    /// What every name begins with.
+    pub(crate) prefix: String,
+}
+
+/// What tables, indexes and constraints begin with in our texts.
+const OURS: &str = "durable_";
+
+/// Every statement as the server hears it.
+#[derive(Clone, Debug)]
+pub(crate) struct Texts(Vec<String>);
+
+impl Texts {
+    pub(crate) fn new(dialect: Dialect, naming: &Naming) -> Texts {
+        let mut texts: Vec<(Sql, String)> =
+            Sql::ALL.iter().map(|sql| (*sql, render(sql.text(dialect), dialect, naming))).collect();
+        texts.sort_by_key(|(sql, _)| *sql);
+        Texts(texts.into_iter().map(|(_, text)| text).collect())
+    }
+
+    pub(crate) fn of(&self, sql: Sql) -> &str {
+        &self.0[sql as usize]
+    }
+}
+
+/// A text with the user's names instead of ours. Quoted text and comments stay as they are.
+pub(crate) fn render(text: &str, dialect: Dialect, naming: &Naming) -> String {
+    let mut rendered = String::with_capacity(text.len() + 64);
+    // The two words before.
+    let mut before = ["", ""];
+    for token in tokens(text) {
+        if token.starts_with(OURS) {
+            if let (Some(schema), true) = (&naming.schema, is_placed(before, dialect)) {
+                rendered.extend(["\"", schema, "\"."]);
+            }
+            rendered.push_str(&naming.prefix);
+        }
+        rendered.push_str(token);
+        if token.starts_with(is_word) {
+            before = [before[1], token];
+        }
+    }
+    rendered
+}
+
+/// Whether a name may say where it is. Constraints cannot, nor an index that is being created (it
+/// is where its table is), nor a table whose rows are to be locked, nor a new name.
+fn is_placed(before: [&str; 2], dialect: Dialect) -> bool {
+    let [first, second] = before.map(str::to_ascii_lowercase);
+    let unplaced = match second.as_str() {
+        "constraint" | "of" | "to" => true,
+        "index" => first == "create" || first == "unique",
+        _ => false,
+    };
+    dialect == Dialect::Postgres && !unplaced
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Words, quoted texts, comments, and what is in between.
+fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let quoted = |quote: char| rest[1..].find(quote).map_or(rest.len(), |end| end + 2);
+        let end = match first {
+            '\'' | '"' | '`' => quoted(first),
+            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+            c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+            c => c.len_utf8(),
+        };
+        let token;
+        (token, rest) = rest.split_at(end);
+        Some(token)
+    })
+}
+
 macro_rules! statements {
     (both { $($both:ident = $file:literal;)* } each { $($each:ident = $name:literal;)* }) => {
         /// A statement.

@@ -1,1 +1,7 @@
 //! PostgreSQL.
+
+mod error;
+mod param;
+mod pool;
+mod session;
+mod trip;
