@@ -8,8 +8,8 @@ use tokio_postgres::error::{DbError, Severity};
 /// What a code means.
 pub(crate) fn kind_of(code: &str) -> Kind {
     match code {
-        // Serialization failure, deadlock.
-        "40001" | "40P01" => Kind::Repeat,
+        // Serialization failure, deadlock, somebody else inserted the same meanwhile.
+        "40001" | "40P01" | "23505" => Kind::Repeat,
         // A lock was not to be had in time, or is in use.
         "55P03" | "55006" => Kind::Busy,
         // Stopped, crashed or starting; cancelled or out of time; idle for too long.

@@ -119,7 +119,8 @@ impl State {
         lanes.filter_map(|lane| lane.first()).min().map(|(_, at)| *at)
     }
 
-    fn take_row(&mut self, call: &ClaimCall, (run, place): At, now: Timestamp) {
+    /// Takes one that is ready.
+    pub fn take_row(&mut self, call: &ClaimCall, (run, place): At, now: Timestamp) {
         let mut row = self.take_out(run, place).expect("found before");
         let mut owner = match row.kind {
             TaskKind::Turn => State::owner(&call.who, now, call.turn_deadline),

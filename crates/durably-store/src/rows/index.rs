@@ -2,7 +2,7 @@
 //! row is taken out, changed and put in again, and only here: so the two cannot differ.
 
 use super::row::{Mark, Row};
-use super::state::State;
+use super::state::{RunRecord, State};
 use durably_kernel::{Place, Queue, RunId, TaskKind, TaskState, Tenant, Timestamp, WorkerId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,7 +167,38 @@ impl State {
         assert!(before.is_none(), "a row is taken out before another comes to its place");
     }
 
-    pub(crate) fn row(&self, run: RunId, place: Place) -> Option<&Row> {
+    /// Puts a run in that was read elsewhere.
+    pub fn insert_run(&mut self, record: RunRecord) {
+        let identity = &record.new.identity;
+        if let Some(key) = &record.new.check.key {
+            self.keys.insert((identity.tenant.clone(), key.clone()), identity.id);
+        }
+        self.runs.insert(identity.id, Box::new(record));
+    }
+
+    /// Puts a row in as it was read elsewhere; its run is there.
+    pub fn insert_row(&mut self, run: RunId, row: Row) {
+        let (at, mark) = ((run, row.place), row.mark);
+        self.put_in(run, Box::new(row));
+        self.mark(at, mark);
+    }
+
+    /// Says what has to be written of a row.
+    pub fn mark(&mut self, (run, place): At, mark: Mark) {
+        let record = self.runs.get_mut(&run);
+        if let Some(row) = record.and_then(|record| record.rows.0.get_mut(&place)) {
+            row.mark = mark;
+        }
+    }
+
+    /// Every place that has a row.
+    pub fn places(&self) -> impl Iterator<Item = At> {
+        let rows = self.runs.iter().map(|(run, record)| (*run, record.rows.values()));
+        rows.flat_map(|(run, rows)| rows.map(move |row| (run, row.place)))
+    }
+
+    /// The row at a place.
+    pub fn row(&self, run: RunId, place: Place) -> Option<&Row> {
         self.runs.get(&run)?.rows.get(place)
     }
 

@@ -52,7 +52,8 @@ impl State {
         }
     }
 
-    pub(crate) fn drain(&mut self, who: &WorkerId) {
+    /// The process claims no more; what it has stays its own.
+    pub fn drain(&mut self, who: &WorkerId) {
         let worker = self.workers.get_mut(who);
         if let Some(worker) = worker.filter(|w| w.row.status == WorkerStatus::Active) {
             worker.row.status = WorkerStatus::Draining;

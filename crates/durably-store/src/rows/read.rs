@@ -11,7 +11,7 @@ impl State {
     /// A run for a turn.
     pub fn load(&self, call: &LoadCall, now: Timestamp) -> Option<Loaded> {
         let record = self.runs.get(&call.run)?;
-        let page = page(record, call.after, call.events_max);
+        let page = record.page(call.after, call.events_max);
         let stands = |claim: &&durably_kernel::Claim| {
             let row = record.rows.get(claim.place);
             row.zip(call.who.as_ref()).is_some_and(|(row, who)| row.stands(call.run, claim, who))
@@ -45,10 +45,11 @@ impl State {
     }
 
     pub(crate) fn history(&self, run: RunId, after: Seq, most: usize) -> HistoryPage {
-        self.runs.get(&run).map(|record| page(record, after, most)).unwrap_or_default()
+        self.runs.get(&run).map(|record| record.page(after, most)).unwrap_or_default()
     }
 
-    pub(crate) fn task_rows(&self, run: RunId) -> Vec<TaskRow> {
+    /// The live rows of a run, by place.
+    pub fn task_rows(&self, run: RunId) -> Vec<TaskRow> {
         let Some(record) = self.runs.get(&run) else {
             return Vec::new();
         };
@@ -88,16 +89,19 @@ impl State {
     }
 }
 
-fn page(record: &RunRecord, after: Seq, most: usize) -> HistoryPage {
-    let before = record.history.partition_point(|row| row.first <= after);
-    let rows = record.history[before.saturating_sub(1)..].iter();
-    let events = rows.flat_map(|row| {
-        (row.first.0..).map(Seq).zip(&row.events).map(move |(seq, event)| (seq, event, row.at))
-    });
-    let events = events.filter(|(seq, ..)| *seq > after).take(most);
-    let events: Vec<EventRow> = events
-        .map(|(seq, event, committed_at)| EventRow { seq, event: event.clone(), committed_at })
-        .collect();
-    let more = events.last().is_some_and(|last| last.seq < record.head);
-    HistoryPage { events, more }
+impl RunRecord {
+    /// The events after one, at most so many, of the history that is there.
+    pub fn page(&self, after: Seq, most: usize) -> HistoryPage {
+        let before = self.history.partition_point(|row| row.first <= after);
+        let rows = self.history[before.saturating_sub(1)..].iter();
+        let events = rows.flat_map(|row| {
+            (row.first.0..).map(Seq).zip(&row.events).map(move |(seq, event)| (seq, event, row.at))
+        });
+        let events = events.filter(|(seq, ..)| *seq > after).take(most);
+        let events: Vec<EventRow> = events
+            .map(|(seq, event, committed_at)| EventRow { seq, event: event.clone(), committed_at })
+            .collect();
+        let more = events.last().is_some_and(|last| last.seq < self.head);
+        HistoryPage { events, more }
+    }
 }

@@ -172,7 +172,8 @@ impl RunRecord {
         })
     }
 
-    pub(crate) fn view(&self) -> RunView {
+    /// As people and turns see it.
+    pub fn view(&self) -> RunView {
         RunView {
             identity: self.new.identity.clone(),
             workflow_type: self.new.workflow_type.clone(),
