@@ -12,3 +12,4 @@ mod error;
 mod postgres;
 mod session;
 mod text;
+mod url;
