@@ -24,5 +24,6 @@ mod session;
 mod store;
 mod sweep;
 mod text;
+mod url;
 mod work;
 mod write;

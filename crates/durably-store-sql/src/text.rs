@@ -18,6 +18,13 @@ pub(crate) struct Naming {
     pub(crate) prefix: String,
 }
 
+impl Naming {
+    /// Longer ones are nobody's.
+    pub(crate) const SCHEMA_MAX: usize = 40;
+    /// With the longest of our names it must fit into the 63 bytes that PostgreSQL keeps of one.
+    pub(crate) const PREFIX_MAX: usize = 24;
+}
+
 /// What tables, indexes and constraints begin with in our texts.
 const OURS: &str = "durable_";
 
@@ -178,5 +185,56 @@ statements! {
         TasksSave = "tasks_save";
         WorkersBury = "workers_bury";
         WorkersRead = "workers_read";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placed(text: &str) -> String {
+        let naming = Naming { schema: Some("s".to_owned()), prefix: "p_".to_owned() };
+        render(text, Dialect::Postgres, &naming)
+    }
+
+    #[test]
+    fn names_are_where_the_user_wants_them() {
+        for (ours, theirs) in [
+            (
+                "select durable_a.x from durable_a",
+                r#"select "s".p_durable_a.x from "s".p_durable_a"#,
+            ),
+            ("create table durable_a (x)", r#"create table "s".p_durable_a (x)"#),
+            (
+                "create unique index durable_i on durable_a (x)",
+                r#"create unique index p_durable_i on "s".p_durable_a (x)"#,
+            ),
+            (
+                "create index durable_i\n  on durable_a",
+                "create index p_durable_i\n  on \"s\".p_durable_a",
+            ),
+            ("drop index durable_i", r#"drop index "s".p_durable_i"#),
+            ("x constraint durable_c check", "x constraint p_durable_c check"),
+            ("for update of durable_a", "for update of p_durable_a"),
+            (
+                "'durable_a' \"durable_a\" -- durable_a\n x",
+                "'durable_a' \"durable_a\" -- durable_a\n x",
+            ),
+            ("undurable_x", "undurable_x"),
+        ] {
+            assert_eq!(placed(ours), theirs);
+        }
+        let plain = "insert into durable_a values ($1, 'it''s') -- don't";
+        assert_eq!(render(plain, Dialect::Postgres, &Naming::default()), plain);
+        let naming = Naming { schema: None, prefix: "p_".to_owned() };
+        assert_eq!(render("update durable_a", Dialect::Mysql, &naming), "update p_durable_a");
+    }
+
+    #[test]
+    fn every_statement_has_its_own_text() {
+        let texts = Texts::new(Dialect::Postgres, &Naming::default());
+        for sql in Sql::ALL {
+            assert_eq!(texts.of(*sql), sql.text(Dialect::Postgres), "{sql:?}");
+        }
     }
 }

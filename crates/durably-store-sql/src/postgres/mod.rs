@@ -1,7 +1,11 @@
 //! PostgreSQL.
 
+mod connect;
 mod error;
+mod home;
 mod param;
 mod pool;
 mod session;
+mod settings;
+mod tls;
 mod trip;

@@ -1,10 +1,74 @@
 //! Connections, kept for the next command.
 
 use crate::error::{Kind, Trouble};
+use crate::postgres::connect::{Connector, Made};
 use crate::postgres::error::trouble_of_connect;
-use crate::postgres::session::{Manner, PgSession};
-use deadpool_postgres::{Pool, PoolError, TimeoutType};
+use crate::postgres::session::{Manner, PgSession, Statements};
+use deadpool::managed::{self, Metrics, PoolError, QueueMode, RecycleError, RecycleResult};
+use deadpool::managed::{TimeoutType, Timeouts};
+use deadpool_postgres::ClientWrapper;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that nobody used for this long is closed.
+const IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// Makes connections for a pool of ours.
+pub(crate) struct Maker {
+    connector: Connector,
+    statements: Statements,
+}
+
+impl managed::Manager for Maker {
+    type Type = ClientWrapper;
+    type Error = Trouble;
+
+    async fn create(&self) -> Result<ClientWrapper, Trouble> {
+        let Made { client, task } = self.connector.connect(self.statements, None).await?;
+        Ok(ClientWrapper::new(client, task))
+    }
+
+    async fn recycle(&self, client: &mut ClientWrapper, _: &Metrics) -> RecycleResult<Trouble> {
+        match client.is_closed() {
+            false => Ok(()),
+            true => Err(RecycleError::message("closed")),
+        }
+    }
+}
+
+/// A connection out of a pool.
+pub(crate) enum Lease {
+    Ours(managed::Object<Maker>),
+    Given(deadpool_postgres::Object),
+}
+
+impl Lease {
+    /// Closes the connection instead of giving it back.
+    pub(crate) fn give_up(self) {
+        match self {
+            Lease::Ours(client) => drop(managed::Object::take(client)),
+            Lease::Given(client) => drop(deadpool_postgres::Object::take(client)),
+        }
+    }
+}
+
+impl Deref for Lease {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        match self {
+            Lease::Ours(client) => client,
+            Lease::Given(client) => client,
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Pool {
+    Ours(managed::Pool<Maker>),
+    Given(deadpool_postgres::Pool),
+}
 
 /// The connections of a store.
 #[derive(Clone)]
@@ -14,91 +78,83 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn over(pool: Pool, manner: Arc<Manner>) -> Connections {
-        Connections { pool, manner }
+    /// Connections that are made when they are needed.
+    pub(crate) fn new(connector: Connector, size: usize, manner: Arc<Manner>) -> Connections {
+        let home = connector.home().clone();
+        let maker = Maker { connector, statements: manner.statements };
+        let pool = managed::Pool::builder(maker)
+            .max_size(size)
+            // Those that are not needed stay at the bottom, until they are closed.
+            .queue_mode(QueueMode::Lifo)
+            .timeouts(Timeouts { wait: Some(manner.trip_max), create: None, recycle: None })
+            .runtime(deadpool::Runtime::Tokio1);
+        let pool = match pool.build() {
+            Ok(pool) => pool,
+            // It would have to lack the runtime that was named just above.
+            Err(error) => unreachable!("{error}"),
+        };
+        let kept = pool.weak();
+        home.spawn(async move {
+            let mut minutes = tokio::time::interval(IDLE_MAX / 5);
+            loop {
+                minutes.tick().await;
+                let Some(pool) = kept.upgrade() else { return };
+                drop(pool.retain(|client, metrics| {
+                    !client.is_closed() && metrics.last_used() < IDLE_MAX
+                }));
+            }
+        });
+        Connections { pool: Pool::Ours(pool), manner }
+    }
+
+    /// Connections of the user's.
+    pub(crate) fn given(pool: deadpool_postgres::Pool, manner: Arc<Manner>) -> Connections {
+        Connections { pool: Pool::Given(pool), manner }
     }
 
     /// A connection for one command; waits until there is one.
     pub(crate) async fn session(&self) -> Result<PgSession, Trouble> {
-        let client = self.pool.get().await.map_err(|error| self.trouble(error))?;
+        let client = match &self.pool {
+            Pool::Ours(pool) => {
+                let client = pool.get().await;
+                Lease::Ours(client.map_err(|error| self.trouble(error, |trouble| trouble))?)
+            }
+            Pool::Given(pool) => {
+                let client = pool.get().await;
+                let driver = |error| trouble_of_connect(&error);
+                Lease::Given(client.map_err(|error| self.trouble(error, driver))?)
+            }
+        };
         Ok(PgSession::new(client, self.manner.clone()))
     }
 
-    fn trouble(&self, error: PoolError) -> Trouble {
+    /// How many connections there are, and how many there may be.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let status = match &self.pool {
+            Pool::Ours(pool) => pool.status(),
+            Pool::Given(pool) => pool.status(),
+        };
+        (status.size, status.max_size)
+    }
+
+    fn trouble<E>(&self, error: PoolError<E>, driver: impl FnOnce(E) -> Trouble) -> Trouble {
         match error {
-            PoolError::Backend(error) => trouble_of_connect(&error),
+            PoolError::Backend(error) => driver(error),
             PoolError::Timeout(TimeoutType::Wait) => {
-                let size = self.pool.status().max_size;
-                let problem = format!("all {size} connections are in use (pool= in the URL)");
+                let most = self.size().1;
+                let problem = format!("all {most} connections are in use (pool= in the URL)");
                 Trouble::server(Kind::Busy, problem)
             }
             PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
                 Trouble::server(Kind::Away, "the server did not accept a connection in time")
             }
-            PoolError::Closed => Trouble::server(Kind::Away, "the store is closed"),
+            PoolError::Closed => Trouble::server(Kind::Away, "the pool of connections is closed"),
             PoolError::NoRuntimeSpecified => {
-                Trouble::server(Kind::Refused, "the pool was built without its runtime")
+                Trouble::server(Kind::Refused, "the pool of connections has no runtime")
             }
-            PoolError::PostCreateHook(error) => Trouble::server(Kind::Away, error.to_string()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::postgres::session::{Isolation, Statements};
-    use crate::session::{Call, Fields, Param, Session};
-    use crate::text::{Dialect, Naming, Sql, Texts};
-    use durably_store::Clock;
-    use std::time::Duration;
-
-    #[tokio::test]
-    async fn begins_asks_and_finishes() {
-        let config: tokio_postgres::Config =
-            std::env::var("DURABLY_TEST_POSTGRES_URL").unwrap().parse().unwrap();
-        for statements in [Statements::Prepared, Statements::Sent] {
-            let manager = deadpool_postgres::Manager::new(config.clone(), tokio_postgres::NoTls);
-            let pool = Pool::builder(manager).max_size(2).build().unwrap();
-            let manner = Manner {
-                texts: Texts::new(Dialect::Postgres, &Naming::default()),
-                clock: Clock::Database,
-                isolation: Isolation::ReadCommitted,
-                statements,
-                limits: None,
-                trip_max: Duration::from_secs(5),
-            };
-            let connections = Connections::over(pool, Arc::new(manner));
-            let client = connections.pool.get().await.unwrap();
-            client.batch_execute("drop table if exists durable_schema; create table durable_schema (version bigint, name text, checksum text, applied_at bigint)").await.unwrap();
-            drop(client);
-            let mut session = connections.session().await.unwrap();
-            let began = session.begin().await.unwrap();
-            assert_eq!(began.now.0, began.micros / 1000);
-            let load = || Call { sql: Sql::SchemaLoad, params: vec![] };
-            let insert = |version| Call {
-                sql: Sql::SchemaInsert,
-                params: vec![
-                    Param::Int(Some(version)),
-                    Param::Text(Some("x".into())),
-                    Param::Text(None),
-                    Param::Int(None),
-                ],
-            };
-            let answers = session.ask(vec![load(), insert(3), load()]).await.unwrap();
-            assert_eq!(answers.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, 1]);
-            session.finish((0..50).map(insert).collect()).await.unwrap();
-            drop(session);
-            let mut session = connections.session().await.unwrap();
-            session.begin().await.unwrap();
-            let mut rows = session.ask(vec![load()]).await.unwrap().remove(0);
-            assert_eq!(rows.len(), 51);
-            assert_eq!(rows[1].int().unwrap(), Some(1));
-            assert_eq!(rows[1].text().unwrap().as_deref(), Some("x"));
-            assert_eq!(rows[1].text().unwrap(), None);
-            session.roll_back().await;
-            drop(session);
-            assert_eq!(connections.pool.status().size, 1);
+            PoolError::PostCreateHook(_) => {
+                Trouble::server(Kind::Away, "a hook of the pool of connections failed")
+            }
         }
     }
 }

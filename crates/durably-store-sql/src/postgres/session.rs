@@ -3,10 +3,11 @@
 use crate::error::{Kind, Trouble};
 use crate::postgres::error::{trouble, trouble_of_commit};
 use crate::postgres::param::PgRow;
+use crate::postgres::pool::Lease;
 use crate::postgres::trip::in_one_trip;
 use crate::session::{Began, Call, Fields, Param, Session};
 use crate::text::Texts;
-use deadpool_postgres::Object;
+use deadpool_postgres::ClientWrapper;
 use durably_kernel::Timestamp;
 use durably_store::Clock;
 use futures_util::TryStreamExt;
@@ -74,7 +75,7 @@ enum State {
 /// A connection in the hands of one command. Only a clean one goes back into the pool.
 pub(crate) struct PgSession {
     /// Nothing only while it is dropped.
-    client: Option<Object>,
+    client: Option<Lease>,
     manner: Arc<Manner>,
     state: State,
 }
@@ -83,7 +84,7 @@ impl Drop for PgSession {
     fn drop(&mut self) {
         if let (Some(client), true) = (self.client.take(), self.state != State::Clean) {
             // Closes the connection; the server takes the transaction back.
-            drop(Object::take(client));
+            client.give_up();
         }
     }
 }
@@ -96,7 +97,7 @@ enum Request<'a> {
     Sent(&'a str, &'a [Param]),
 }
 
-async fn request(client: &Object, request: Request<'_>) -> Result<Vec<Row>, Error> {
+async fn request(client: &ClientWrapper, request: Request<'_>) -> Result<Vec<Row>, Error> {
     match request {
         Request::Plain(text) => client.batch_execute(text).await.map(|()| Vec::new()),
         Request::Prepared(statement, params) => {
@@ -110,13 +111,13 @@ async fn request(client: &Object, request: Request<'_>) -> Result<Vec<Row>, Erro
 }
 
 impl PgSession {
-    pub(crate) fn new(client: Object, manner: Arc<Manner>) -> PgSession {
+    pub(crate) fn new(client: Lease, manner: Arc<Manner>) -> PgSession {
         PgSession { client: Some(client), manner, state: State::Clean }
     }
 
     /// The connection, if it is where it should be. Nobody knows where it is until the trip that
     /// begins with this has ended.
-    fn set_out(&mut self, from: &[State]) -> Result<&Object, Trouble> {
+    fn set_out(&mut self, from: &[State]) -> Result<&ClientWrapper, Trouble> {
         let state = std::mem::replace(&mut self.state, State::Unknown);
         if !from.contains(&state) {
             let problem = format!("a transaction went on although it was {state:?}");
@@ -288,7 +289,7 @@ fn texts<'a>(manner: &'a Manner, calls: &'a [Call]) -> Vec<(&'a str, &'a [Param]
 
 /// Calls as requests. What this connection has not seen yet is prepared, all in one trip.
 async fn prepare<'a>(
-    client: &Object,
+    client: &ClientWrapper,
     statements: Statements,
     calls: &'a [(&'a str, &'a [Param])],
 ) -> Result<impl Iterator<Item = Request<'a>> + use<'a>, Error> {
