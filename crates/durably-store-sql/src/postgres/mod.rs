@@ -7,5 +7,6 @@ mod param;
 mod pool;
 mod session;
 mod settings;
+mod store;
 mod tls;
 mod trip;
