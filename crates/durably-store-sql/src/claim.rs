@@ -11,11 +11,11 @@ use crate::command::Command;
 use crate::eager::{Key, key_params, keys};
 use crate::error::Trouble;
 use crate::field::{Columns, limit};
-use crate::record::{read_history, read_task};
+use crate::record::read_task;
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
-use crate::work::{Work, ids, worker};
-use durably_kernel::{RunId, RunStatus, Tenant};
+use crate::work::{Work, worker};
+use durably_kernel::{RunId, Tenant};
 use durably_store::rows::{At, Row};
 use durably_store::{ClaimCall, Claimed, ClaimedTask, Want, WorkerStatus};
 use std::cmp::Reverse;
@@ -289,16 +289,6 @@ async fn claimed_tasks<S: Session>(
     work: &mut Work<'_, S>,
     taken: &[At],
 ) -> Result<Vec<ClaimedTask>, Trouble> {
-    work.read_unread().await?;
-    let pending = |(run, _): &&At| work.state.runs[run].status == RunStatus::Pending;
-    let pending: BTreeSet<RunId> = taken.iter().filter(pending).map(|(run, _)| *run).collect();
-    if !pending.is_empty() {
-        for row in work.ask(Sql::HistoryFirst, vec![ids(pending)]).await? {
-            let (run, first) = read_history(row)?;
-            if let Some(record) = work.state.runs.get_mut(&run) {
-                record.history = vec![first];
-            }
-        }
-    }
+    work.read_for_turns(taken.iter().map(|(run, _)| *run)).await?;
     Ok(taken.iter().map(|(run, place)| work.state.claimed_task(*run, *place)).collect())
 }

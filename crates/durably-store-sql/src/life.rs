@@ -159,12 +159,12 @@ impl Command for Beats {
             let rows = work.ask(call.sql, call.params).await?;
             work.add_tasks(rows)?;
         }
+        work.read_for_turns(touched.iter().map(|(run, _)| *run)).await?;
         for (run, task) in owned {
             if !touched.contains(&(run, task.place)) {
                 work.add_task(run, task)?;
             }
         }
-        work.read_unread().await?;
         let answer = work.state.beat(beat, work.now);
         save(work, &beat.who);
         Ok(answer)

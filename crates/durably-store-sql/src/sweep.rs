@@ -62,10 +62,12 @@ impl Sweep {
     /// The rows that there seems to be something to do about.
     async fn look<S: Session>(&self, work: &mut Work<'_, S>) -> Result<BTreeSet<At>, Trouble> {
         let most = || limit(self.call.most);
+        // Those that are lost as well are returned first.
+        let late = limit(self.call.most.saturating_mul(2));
         let calls = vec![
             Call { sql: Sql::SweepLost, params: vec![most()] },
             Call { sql: Sql::SweepDue, params: vec![time(work.now), most()] },
-            Call { sql: Sql::SweepLate, params: vec![time(work.now), most()] },
+            Call { sql: Sql::SweepLate, params: vec![time(work.now), late] },
         ];
         let answers = work.session.ask(calls).await?;
         answers.into_iter().flatten().map(read_at).collect()

@@ -6,11 +6,11 @@
 
 use crate::error::Trouble;
 use crate::field::Columns;
-use crate::record::{read_entry, read_run, read_task, read_worker};
+use crate::record::{read_entry, read_history, read_run, read_task, read_worker};
 use crate::session::{Began, Call, Param, Session};
 use crate::text::Sql;
 use crate::write::Table;
-use durably_kernel::{Place, RunId, Timestamp, WorkerId};
+use durably_kernel::{Place, RunId, RunStatus, Timestamp, WorkerId};
 use durably_store::rows::{At, Mark, RunRecord, State, UNREAD_MAX, WorkerRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,16 +142,30 @@ impl<'s, S: Session> Work<'s, S> {
         self.add_runs(rows)
     }
 
-    /// Unread inbox entries of the runs that were taken up.
-    pub(crate) async fn read_unread(&mut self) -> Result<(), Trouble> {
-        let after = |record: &RunRecord| (record.inbox_used, UNREAD_MAX);
-        match unread(self.state.runs.values().map(|record| (&**record, after(record)))) {
-            None => Ok(()),
-            Some(call) => {
-                let rows = self.ask(call.sql, call.params).await?;
-                self.add_entries(rows)
+    /// What turns of these runs need: unread inbox entries, and event 1 where none was taken yet.
+    pub(crate) async fn read_for_turns(
+        &mut self,
+        runs: impl Iterator<Item = RunId>,
+    ) -> Result<(), Trouble> {
+        let runs: BTreeSet<RunId> = runs.collect();
+        let records = || runs.iter().filter_map(|run| self.state.runs.get(run));
+        let unread = unread(records().map(|record| (&**record, (record.inbox_used, UNREAD_MAX))));
+        let pending = records().filter(|record| record.status == RunStatus::Pending);
+        let pending: Vec<RunId> = pending.map(|record| record.new.identity.id).collect();
+        if let Some(call) = unread {
+            let rows = self.ask(call.sql, call.params).await?;
+            self.add_entries(rows)?;
+        }
+        if pending.is_empty() {
+            return Ok(());
+        }
+        for row in self.ask(Sql::HistoryFirst, vec![ids(pending)]).await? {
+            let (run, first) = read_history(row)?;
+            if let Some(record) = self.state.runs.get_mut(&run) {
+                record.history = vec![first];
             }
         }
+        Ok(())
     }
 
     /// Writes what has changed, and ends the transaction.
