@@ -55,8 +55,8 @@ impl State {
         rows.map(|row| TaskRow {
             place: row.place,
             kind: row.kind,
-            name: row.name.clone(),
-            target: row.target.clone(),
+            name: row.name.to_string(),
+            target: row.target.to_string(),
             state: row.state,
             queue: row.queue.clone(),
             priority: row.priority,

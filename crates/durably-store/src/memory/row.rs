@@ -13,8 +13,8 @@ use std::time::Duration;
 pub(super) struct Row {
     pub(super) place: Place,
     pub(super) kind: TaskKind,
-    pub(super) name: String,
-    pub(super) target: String,
+    pub(super) name: Arc<str>,
+    pub(super) target: Arc<str>,
     pub(super) watched: Option<Place>,
     pub(super) seq: Seq,
     pub(super) number: ClaimNumber,

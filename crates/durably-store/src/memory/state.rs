@@ -11,6 +11,7 @@ use durably_kernel::{
     TaskMove, TaskState, Tenant, Timestamp, Waits, WorkerId,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Default)]
@@ -114,8 +115,8 @@ impl RunRecord {
         Box::new(Row {
             place: Place::TURN,
             kind: TaskKind::Turn,
-            name: self.new.workflow_type.to_string(),
-            target: String::new(),
+            name: self.new.workflow_type.clone().into(),
+            target: Arc::default(),
             watched: None,
             seq: Seq(self.turn_counter),
             number: ClaimNumber(0),
