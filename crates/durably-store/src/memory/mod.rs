@@ -9,6 +9,7 @@ mod index;
 mod life;
 mod read;
 mod row;
+mod runs;
 mod state;
 mod sweep;
 

@@ -39,7 +39,8 @@ impl State {
                 && (query.idempotency_key.is_none()
                     || query.idempotency_key == record.new.check.key)
         };
-        let records = self.runs.values().rev().filter(|record| fits(record));
+        let records =
+            self.runs.iter().rev().map(|(_, record)| record).filter(|record| fits(record));
         records.take(query.most).map(|record| record.view()).collect()
     }
 

@@ -52,29 +52,29 @@ pub(super) struct Owner {
 
 impl Row {
     /// A row that is not there yet.
-    pub(super) fn put(put: TaskPut, old: Option<&Row>) -> Row {
+    pub(super) fn put(put: &TaskPut, old: Option<&Row>) -> Row {
         let same = old.filter(|old| old.kind == put.kind && old.target == put.target);
         Row {
             place: put.place,
             kind: put.kind,
-            name: put.name,
-            target: put.target,
+            name: put.name.clone(),
+            target: put.target.clone(),
             watched: put.watched,
             seq: put.seq,
             number: old.map_or(ClaimNumber(0), |old| old.number),
             state: TaskState::Waiting,
             order: 0,
             due: None,
-            queue: put.queue,
+            queue: put.queue.clone(),
             priority: put.priority,
             version: 0,
             fresh: false,
             attempt: put.attempt,
             deaths: put.deaths,
             losses: Vec::new(),
-            input: put.input,
-            options: put.options,
-            details: put.details.or_else(|| same.and_then(|old| old.details.clone())),
+            input: put.input.clone(),
+            options: put.options.clone(),
+            details: put.details.clone().or_else(|| same.and_then(|old| old.details.clone())),
             owner: None,
         }
     }

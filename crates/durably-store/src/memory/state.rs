@@ -2,6 +2,7 @@
 
 use super::index::{Index, Rows};
 use super::row::{Owner, Row};
+use super::runs::Runs;
 use crate::answer::{InboxEntry, Parked, RunView};
 use crate::command::NewRun;
 use crate::find::{DeadLetterRow, WorkerRow};
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) runs: BTreeMap<RunId, Box<RunRecord>>,
+    pub(super) runs: Runs,
     pub(super) index: Index,
     /// Runs by tenant and idempotency key.
     pub(super) keys: BTreeMap<(Tenant, String), RunId>,
