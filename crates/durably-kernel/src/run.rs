@@ -331,7 +331,7 @@ impl Run {
     fn take_failure(&mut self, event: &Event) -> Result<(), Broken> {
         let (activity_id, error, will_retry, place, attempt) = match event {
             Event::ActivityFailed { activity_id, error, will_retry, place, attempt, .. } => {
-                (activity_id, error.clone(), *will_retry, *place, attempt)
+                (activity_id, Failure::clone(error), *will_retry, *place, attempt)
             }
             Event::ActivityTimedOut {
                 activity_id,

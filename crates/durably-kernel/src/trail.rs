@@ -159,7 +159,8 @@ impl Trails {
             Event::ActivityFailed {
                 activity_id, error, retry_in_ms, attempt, dead, at, ..
             } => {
-                let ended = Ended { error: error.clone(), retry_in_ms: *retry_in_ms, dead: *dead };
+                let ended =
+                    Ended { error: Failure::clone(error), retry_in_ms: *retry_in_ms, dead: *dead };
                 self.failed(activity_id.as_str(), attempt.as_ref(), ended, *at);
             }
             Event::ActivityTimedOut {

@@ -80,7 +80,7 @@ fn fits(shared: &Shared, put: &TaskPut) -> bool {
         && put.delay.is_none()
         && put.attempt == 0
         && shared.settings.queues.contains(&put.queue)
-        && shared.registry.activity(&ActivityType::from(put.name.as_str())).is_some()
+        && shared.registry.activity(&ActivityType::from(put.name.clone())).is_some()
 }
 
 fn claimed(put: TaskPut, attempt: Attempt) -> Box<ClaimedActivity> {

@@ -110,6 +110,14 @@ impl Index {
         }
     }
 
+    /// A row in somebody's hands stays there, perhaps for longer.
+    fn move_late(&mut self, at: At, from: Option<Timestamp>, to: Option<Timestamp>) {
+        if from != to {
+            from.map(|from| self.late.remove(&(from, at)));
+            self.late.extend(to.map(|to| (to, at)));
+        }
+    }
+
     /// The highest level of a key, and the tenants that have it.
     pub(crate) fn top(&self, key: &Key) -> Option<(Level, &Lanes)> {
         self.ready.get(key)?.first_key_value().map(|(level, lanes)| (*level, lanes))
@@ -173,7 +181,7 @@ impl State {
         if let Some(key) = &record.new.check.key {
             self.keys.insert((identity.tenant.clone(), key.clone()), identity.id);
         }
-        self.runs.insert(identity.id, Box::new(record));
+        self.runs.insert(identity.id, record);
     }
 
     /// Puts a row in as it was read elsewhere; its run is there.
@@ -195,6 +203,25 @@ impl State {
     pub fn places(&self) -> impl Iterator<Item = At> {
         let rows = self.runs.iter().map(|(run, record)| (*run, record.rows.values()));
         rows.flat_map(|(run, rows)| rows.map(move |row| (run, row.place)))
+    }
+
+    /// Puts a row in, over the one that is there. What does not change in the index is left alone:
+    /// a worker that goes from step to step keeps its rows.
+    pub(crate) fn put_over(&mut self, run: RunId, row: Box<Row>) {
+        let record = self.runs.get_mut(&run).expect("rows belong to a run");
+        let tenant = &record.new.identity.tenant;
+        match record.rows.0.get_mut(&row.place) {
+            Some(there) if there.stands_alike(&row) => {
+                self.index.move_late((run, row.place), there.late_at(), row.late_at());
+                *there = row;
+            }
+            Some(there) => {
+                self.index.forget(run, tenant, there);
+                self.index.note(run, tenant, &row);
+                *there = row;
+            }
+            None => self.put_in(run, row),
+        }
     }
 
     /// The row at a place.
@@ -222,6 +249,14 @@ impl Row {
 
     fn level(&self) -> Level {
         (Reverse(self.priority), self.fresh)
+    }
+
+    /// Whether the index has both at the same places, but for the time from which on they are late:
+    /// both in the hands of the same process.
+    fn stands_alike(&self, other: &Row) -> bool {
+        self.state == TaskState::Claimed
+            && other.state == TaskState::Claimed
+            && other.owner.as_ref().is_some_and(|owner| self.is_owned_by(&owner.who))
     }
 
     /// From when on whoever has it took too long, or was silent for too long.
