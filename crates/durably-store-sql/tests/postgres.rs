@@ -26,6 +26,10 @@ impl Fixture for PostgresFixture {
             postgres::open(self.database.url(), self.clock.clone()).await.expect("the store opens")
         })
     }
+
+    fn seeds(&self) -> u64 {
+        20
+    }
 }
 
 durably_store_contract::suite!(PostgresFixture);
