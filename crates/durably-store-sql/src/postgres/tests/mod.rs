@@ -3,6 +3,5 @@
 mod migrate;
 mod notify;
 mod open;
-mod proxy;
 mod scene;
 mod session;

@@ -1,4 +1,4 @@
-use super::scene::{Database, ground, insert, port_of, refusal, run, session, url_of};
+use super::scene::{Database, ground, insert, port_of, refusal, run, session, through, url_of};
 use crate::session::Session;
 use durably_store::{Class, StoreError};
 use std::time::Duration;
@@ -120,12 +120,11 @@ async fn a_server_that_may_lose_commits_is_refused_unless_that_is_wanted() {
 #[tokio::test]
 async fn a_server_that_was_cut_off_is_found_again() {
     let database = Database::new("again");
-    let proxy = super::proxy::Proxy::before(port_of(database.server_url())).await;
-    let here = port_of(database.server_url()).to_string();
-    let ground = ground(&database.url().replace(&here, &proxy.port().to_string())).await;
+    let proxy = database.proxy().await;
+    let ground = ground(&through(&proxy, &database.url())).await;
     let mut first = session(&ground).await;
     first.begin().await.expect("begins");
-    proxy.cut();
+    proxy.cut().await;
     first.finish(vec![insert(100)]).await.expect_err("cut");
     drop(first);
     let mut next = session(&ground).await;
