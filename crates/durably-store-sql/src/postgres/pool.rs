@@ -128,6 +128,11 @@ impl Connections {
         Ok(PgSession::new(client, self.manner.clone()))
     }
 
+    /// How statements reach the server.
+    pub(crate) fn statements(&self) -> Statements {
+        self.manner.statements
+    }
+
     /// How many connections there are, and how many there may be.
     pub(crate) fn size(&self) -> (usize, usize) {
         let status = match &self.pool {

@@ -333,4 +333,11 @@ impl PgSession {
         let client = self.client.as_ref().expect("a connection");
         client.batch_execute("set transaction read only").await.expect("is read only");
     }
+
+    /// Whether the connection is encrypted, as the server sees it.
+    pub(crate) async fn encrypted(&mut self) -> Option<bool> {
+        let client = self.client.as_ref()?;
+        let asked = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+        client.query_one(asked, &[]).await.ok()?.get(0)
+    }
 }

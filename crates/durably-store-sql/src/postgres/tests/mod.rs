@@ -3,5 +3,7 @@
 mod migrate;
 mod notify;
 mod open;
+mod pooler;
 mod scene;
+mod server;
 mod session;
