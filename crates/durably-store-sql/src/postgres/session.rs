@@ -84,7 +84,7 @@ impl Drop for PgSession {
     fn drop(&mut self) {
         if let (Some(client), true) = (self.client.take(), self.state != State::Clean) {
             // Closes the connection; the server takes the transaction back.
-            client.give_up();
+            drop(client.alone());
         }
     }
 }
