@@ -3,6 +3,7 @@
 //! - [`postgres`] and [`mysql`] give the URL of a server that all tests share, and [`Database`] a
 //!   schema or database in it that one test has for itself.
 //! - [`Server`] is a server of one's own, to be stopped, killed and started again.
+//! - [`Pooler`] is PgBouncer in transaction mode, in front of a server.
 //! - [`Proxy`] stands between a client and a server and breaks their connections.
 //!
 //! Servers are private and thrown away: they run in temporary folders, on free ports of the
@@ -17,6 +18,7 @@
 
 mod database;
 mod error;
+mod pooler;
 mod programs;
 mod proxy;
 mod server;
@@ -25,6 +27,7 @@ mod supervisor;
 
 pub use database::Database;
 pub use error::TestbedError;
+pub use pooler::Pooler;
 pub use proxy::{Direction, Proxy, Sprung};
 pub use server::{Server, ServerOptions};
 pub use shared::{mysql, postgres, stop_unused};
