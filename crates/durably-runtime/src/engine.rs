@@ -86,8 +86,9 @@ impl Engine {
     async fn until_empty(&self, most: Duration) {
         let environment = self.shared.environment.as_ref();
         let began = environment.monotonic();
+        let waiting = self.shared.hands.waiting();
         loop {
-            let freed = self.shared.hands.freed.notified();
+            let freed = waiting.freed();
             let left = most.saturating_sub(environment.monotonic().saturating_sub(began));
             if self.shared.hands.is_empty() || left.is_zero() {
                 return;

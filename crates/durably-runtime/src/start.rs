@@ -262,7 +262,8 @@ impl FirstTurn {
             return;
         }
         let run = view.run.id();
-        let granted = eager.granted(&OfRun::of(&view.run), &committed, took);
+        let mut granted = eager.granted(&OfRun::of(&view.run), &committed, took);
+        shared.hands.exchange(&[], &[], &mut granted);
         // The row may have been taken back meanwhile: a beat reports it, if it is ours.
         let turn = committed.turn.filter(|_| !shared.settings.is_late(took, None));
         // Taken up while the call still counts as under way: afterwards nobody remembers whether a
