@@ -27,7 +27,7 @@ impl Eager {
             puts.extend(fitting.cloned());
             puts.truncate(shared.hands.reserve(puts.len(), shared.settings.slots));
         }
-        commit.eager = puts.iter().map(|put| put.place).collect();
+        commit.eager.extend(puts.iter().map(|put| put.place));
         Eager { shared: shared.clone(), puts }
     }
 

@@ -45,7 +45,7 @@ impl Engine {
         let call = || shared.store.register(life::registration(&shared));
         let registered = persist(environment.as_ref(), A_WHILE, call).await;
         let now = registered.inspect_err(|_| shared.end())?;
-        shared.clock.hear(environment.as_ref(), now);
+        shared.hear(now);
         sweeper::sweep(&shared).await;
         environment.spawn_vital(Box::pin(worker::run(shared.clone())));
         environment.spawn_vital(Box::pin(life::beats(shared.clone())));

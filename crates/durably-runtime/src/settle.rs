@@ -34,10 +34,12 @@ impl Actor {
         let shared = self.shared.clone();
         let naming = shared.hands.committing(&offers.admitted, held.as_slice());
         let verdict = shared.commit(commit).await;
-        let took = self.shared.environment.monotonic().saturating_sub(sent);
+        let answered = self.shared.environment.monotonic();
+        let took = answered.saturating_sub(sent);
         let late = self.shared.settings.is_late(took, None);
         match verdict {
             Verdict::Answer(CommitAnswer::Committed(committed)) => {
+                shared.clock.hear(committed.now, answered);
                 let view = self.view.as_ref().expect("decided with it");
                 let mut granted = eager.granted(&OfRun::of(&view.run), &committed, took);
                 shared.hands.exchange(&offers.admitted, held.as_slice(), &mut granted);
@@ -72,7 +74,8 @@ impl Actor {
         let view = self.view.as_ref().expect("decided with it");
         let base = Base::Head(offers.base);
         let decision = std::mem::take(&mut offers.decision);
-        let mut commit = RunCommit::empty(self.shared.commit_id(), self.run, base).with(decision);
+        let id = self.shared.commit_id(view.run.now);
+        let mut commit = RunCommit::empty(id, self.run, base).with(decision);
         commit.holder = self.hold.as_ref().map(|hold| hold.claim);
         commit.claims = offers.admitted.clone();
         commit.inbox_used = offers.used;
@@ -97,7 +100,6 @@ impl Actor {
     }
 
     fn committed(&mut self, committed: Committed, offers: &Offers, late: bool) {
-        self.shared.clock.hear(self.shared.environment.as_ref(), committed.now);
         (self.end_conflicts, self.setbacks) = (0, 0);
         self.outcomes.retain(|finished| !offers.admitted.contains(&finished.claim));
         // A commit that landed proves that the view was at the head.

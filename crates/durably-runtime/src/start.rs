@@ -257,7 +257,7 @@ impl FirstTurn {
     /// The run is there: what its first turn asked for begins.
     fn committed(self, committed: Committed, took: Duration) {
         let FirstTurn { shared, view, eager } = self;
-        shared.clock.hear(shared.environment.as_ref(), committed.now);
+        shared.hear(committed.now);
         if view.run.status.has_ended() {
             return;
         }

@@ -158,7 +158,7 @@ async fn claim(shared: &Arc<Shared>, room: Room<'_>, cursor: &mut Option<Tenant>
             false
         }
         Claimed::Tasks { tasks, cursor: next, now } => {
-            shared.clock.hear(environment, now);
+            shared.hear(now);
             *cursor = next;
             let more = room.is_used_up_by(&tasks);
             drop(room);

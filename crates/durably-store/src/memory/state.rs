@@ -58,7 +58,7 @@ pub(super) struct RunRecord {
     pub(super) parked: Option<Parked>,
     pub(super) waits: Waits,
     pub(super) retries: u32,
-    pub(super) last_error: Option<LastError>,
+    pub(super) last_error: Option<Box<LastError>>,
     pub(super) inbox: Vec<Entry>,
     /// The number of each entry.
     pub(super) inbox_ids: BTreeMap<String, u64>,
