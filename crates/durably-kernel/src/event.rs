@@ -77,8 +77,8 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// One fact in a run's history, or one decision of its code. Failures are boxed: they are rare and
-/// large, and every event takes as much room as the largest.
+/// One fact in a run's history, or one decision of its code. What only failures have is boxed: they
+/// are rare, and every event takes as much room as the largest.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 #[allow(missing_docs, reason = "the fields are the stored format; their names say what they are")]
@@ -146,7 +146,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<Place>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        attempt: Option<Attempt>,
+        attempt: Option<Box<Attempt>>,
         /// What the attempt last said in a heartbeat, for the next one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Payload>,
@@ -165,7 +165,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<Place>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        attempt: Option<Attempt>,
+        attempt: Option<Box<Attempt>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Payload>,
         #[serde(default, skip_serializing_if = "is_false")]

@@ -152,5 +152,5 @@ pub struct Summary {
     /// Retries so far.
     pub retries: u32,
     /// The last error and its time.
-    pub last_error: Option<LastError>,
+    pub last_error: Option<Box<LastError>>,
 }

@@ -161,7 +161,7 @@ impl Trails {
             } => {
                 let ended =
                     Ended { error: Failure::clone(error), retry_in_ms: *retry_in_ms, dead: *dead };
-                self.failed(activity_id.as_str(), attempt.as_ref(), ended, *at);
+                self.failed(activity_id.as_str(), attempt.as_deref(), ended, *at);
             }
             Event::ActivityTimedOut {
                 activity_id,
@@ -174,7 +174,7 @@ impl Trails {
             } => {
                 let error = crate::admit::timeout_failure(*timeout_type);
                 let ended = Ended { error, retry_in_ms: *retry_in_ms, dead: *dead };
-                self.failed(activity_id.as_str(), attempt.as_ref(), ended, *at);
+                self.failed(activity_id.as_str(), attempt.as_deref(), ended, *at);
             }
             Event::ActivityCancelled { activity_id, reason } => {
                 let step = TrailStep::Cancelled { reason: reason.clone() };

@@ -49,7 +49,7 @@ fn failed(id: &str, will_retry: bool, place: Option<Place>) -> Event {
         will_retry,
         retry_in_ms: will_retry.then_some(1_000),
         place,
-        attempt: Some(scene::attempt(1)),
+        attempt: Some(Box::new(scene::attempt(1))),
         details: None,
         dead: !will_retry,
         at: AT,
@@ -63,7 +63,7 @@ fn timed_out(id: &str, will_retry: bool) -> Event {
         will_retry,
         retry_in_ms: will_retry.then_some(1_000),
         place: None,
-        attempt: Some(scene::attempt(1)),
+        attempt: Some(Box::new(scene::attempt(1))),
         details: None,
         dead: false,
         at: AT,
@@ -184,7 +184,7 @@ fn retries_and_the_last_error_are_counted() {
     ]));
     assert_eq!(run.retries, 2);
     let error = Failure::new(FailureKind::Retryable, "hiccup").from_origin("a");
-    assert_eq!(run.last_error, Some(LastError { error, at: AT }));
+    assert_eq!(run.last_error, Some(Box::new(LastError { error, at: AT })));
     let summary = run.summary(durably_kernel::Waits::Any);
     assert_eq!((summary.retries, summary.version), (2, Some(2)));
     assert_eq!((summary.status, summary.last_error), (run.status, run.last_error));

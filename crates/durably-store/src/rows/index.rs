@@ -7,19 +7,38 @@ use durably_kernel::{Place, Queue, RunId, TaskKind, TaskState, Tenant, Timestamp
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of a run. Boxed: a map's node has room for eleven, and most runs have one or two.
+/// The rows of a run, by place. Most runs have one or two: a map would take more room than they.
 #[derive(Debug, Default)]
-pub struct Rows(BTreeMap<Place, Box<Row>>);
+#[allow(clippy::vec_box, reason = "rows are large, and are taken out and put in all the time")]
+pub struct Rows(Vec<Box<Row>>);
 
 impl Rows {
+    /// Where the row is, or would be.
+    fn find(&self, place: Place) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&place, |row| row.place)
+    }
+
     /// The one at a place.
     pub fn get(&self, place: Place) -> Option<&Row> {
-        self.0.get(&place).map(|row| &**row)
+        self.find(place).ok().map(|at| &*self.0[at])
+    }
+
+    fn get_mut(&mut self, place: Place) -> Option<&mut Box<Row>> {
+        self.find(place).ok().map(|at| &mut self.0[at])
+    }
+
+    fn remove(&mut self, place: Place) -> Option<Box<Row>> {
+        self.find(place).ok().map(|at| self.0.remove(at))
+    }
+
+    fn insert(&mut self, row: Box<Row>) {
+        let free = self.find(row.place).expect_err("a row is taken out before another comes");
+        self.0.insert(free, row);
     }
 
     /// By place.
     pub fn values(&self) -> impl Iterator<Item = &Row> {
-        self.0.values().map(|row| &**row)
+        self.0.iter().map(|row| &**row)
     }
 }
 
@@ -159,7 +178,7 @@ impl State {
     /// Takes a row out, to be changed and put in again, or to go.
     pub(crate) fn take_out(&mut self, run: RunId, place: Place) -> Option<Box<Row>> {
         let record = self.runs.get_mut(&run)?;
-        let row = record.rows.0.remove(&place)?;
+        let row = record.rows.remove(place)?;
         self.index.forget(run, &record.new.identity.tenant, &row);
         Some(row)
     }
@@ -171,8 +190,7 @@ impl State {
             row.mark = Mark::Changed;
         }
         self.index.note(run, &record.new.identity.tenant, &row);
-        let before = record.rows.0.insert(row.place, row);
-        assert!(before.is_none(), "a row is taken out before another comes to its place");
+        record.rows.insert(row);
     }
 
     /// Puts a run in that was read elsewhere.
@@ -194,7 +212,7 @@ impl State {
     /// Says what has to be written of a row.
     pub fn mark(&mut self, (run, place): At, mark: Mark) {
         let record = self.runs.get_mut(&run);
-        if let Some(row) = record.and_then(|record| record.rows.0.get_mut(&place)) {
+        if let Some(row) = record.and_then(|record| record.rows.get_mut(place)) {
             row.mark = mark;
         }
     }
@@ -210,7 +228,7 @@ impl State {
     pub(crate) fn put_over(&mut self, run: RunId, row: Box<Row>) {
         let record = self.runs.get_mut(&run).expect("rows belong to a run");
         let tenant = &record.new.identity.tenant;
-        match record.rows.0.get_mut(&row.place) {
+        match record.rows.get_mut(row.place) {
             Some(there) if there.stands_alike(&row) => {
                 self.index.move_late((run, row.place), there.late_at(), row.late_at());
                 *there = row;

@@ -82,7 +82,7 @@ pub struct RunRecord {
     /// Retries so far.
     pub retries: u32,
     /// The last error.
-    pub last_error: Option<LastError>,
+    pub last_error: Option<Box<LastError>>,
     /// Entries by number; at least those that the command may read.
     pub inbox: BTreeMap<u64, Entry>,
     /// The last inbox number given.
