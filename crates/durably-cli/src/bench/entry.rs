@@ -4,7 +4,7 @@ use super::Bench;
 use super::flows::{Parcel, Style};
 use super::ground::Stage;
 use super::limit::{BareLoop, Rows};
-use super::pace::{Cpu, Pace};
+use super::pace::Pace;
 use super::report::Measured;
 use super::starts::{Runs, STARTS_BATCH, start_runs};
 use durably::{Client, Engine};
@@ -36,13 +36,15 @@ impl Way {
         }
     }
 
-    /// How many starts the bare loop writes in one transaction.
-    fn batch(self) -> usize {
-        match self {
-            Way::OneByOne => 1,
-            Way::ThroughEngine => CALLS,
-            Way::InBulk => STARTS_BATCH,
-        }
+    fn bare_loop(self, bench: &Bench) -> BareLoop {
+        let (batch, connections) = match self {
+            // As many as the pool of a client has.
+            Way::OneByOne => (1, 10),
+            Way::ThroughEngine => (CALLS, 2),
+            Way::InBulk => (STARTS_BATCH, 2),
+        };
+        let lasts = bench.sizes.pass;
+        BareLoop { rows: Rows::Start, batch, connections, lasts, backlog: 0 }
     }
 }
 
@@ -53,8 +55,7 @@ pub(super) async fn b4(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
         pass(bench, way).await?;
         let (mut values, mut limits) = (Vec::new(), Vec::new());
         for _ in 0..bench.runs {
-            let (rows, batch, lasts) = (Rows::Start, way.batch(), bench.sizes.pass);
-            let limit = BareLoop { rows, batch, lasts, runs: 0 }.pace(&bench.ground).await?;
+            let limit = way.bare_loop(bench).pace(&bench.ground).await?;
             limits.extend(limit.map(|pace| pace.per_s));
             values.push(pass(bench, way).await?.per_s);
             bench.progress.advance(format!("B4 {}", way.metric()));
@@ -69,10 +70,10 @@ pub(super) async fn b4(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
 async fn pass(bench: &Bench, way: Way) -> anyhow::Result<Pace> {
     let stage = bench.ground.fresh().await?;
     match way {
-        Way::OneByOne => one_by_one(bench, stage.client.clone()).await,
+        Way::OneByOne => one_by_one(bench, &stage, stage.client.clone()).await,
         Way::ThroughEngine => {
             let engine = Engine::builder().start_on(stage.store.clone()).await?;
-            let pace = one_by_one(bench, engine.client()).await?;
+            let pace = one_by_one(bench, &stage, engine.client()).await?;
             engine.stop().await?;
             Ok(pace)
         }
@@ -80,8 +81,8 @@ async fn pass(bench: &Bench, way: Way) -> anyhow::Result<Pace> {
     }
 }
 
-async fn one_by_one(bench: &Bench, client: Client) -> anyhow::Result<Pace> {
-    let (began, cpu, lasts) = (Instant::now(), Cpu::now(), bench.sizes.pass);
+async fn one_by_one(bench: &Bench, stage: &Stage, client: Client) -> anyhow::Result<Pace> {
+    let (cpu, began, lasts) = (stage.cpu(), Instant::now(), bench.sizes.pass);
     let mut callers = JoinSet::new();
     for _ in 0..CALLS {
         let client = client.clone();
@@ -102,7 +103,7 @@ async fn one_by_one(bench: &Bench, client: Client) -> anyhow::Result<Pace> {
 }
 
 async fn in_bulk(bench: &Bench, stage: &Stage) -> anyhow::Result<Pace> {
-    let (began, cpu) = (Instant::now(), Cpu::now());
+    let (cpu, began) = (stage.cpu(), Instant::now());
     let mut starts = 0;
     while began.elapsed() < bench.sizes.pass {
         let runs = Runs { count: STARTS_BATCH, steps: 1 };

@@ -4,7 +4,7 @@ use super::flows::{Began, Parcel, Style};
 use super::ground::Ground;
 use super::ledger::{Ledger, Watched};
 use super::limit::{BareLoop, Rows};
-use super::pace::{Cpu, Pace};
+use super::pace::Pace;
 use super::report::Measured;
 use super::starts::{Runs, start_runs};
 use super::{Bench, patiently, until_ended};
@@ -21,6 +21,8 @@ pub(super) const VIOLATIONS: &str = "ledger_violations";
 const STEPS: u32 = 5;
 /// A backlog is watched for so many times the length of a pass.
 const DRAIN_PASSES: u32 = 6;
+/// Connections of the bare loop to a server.
+const CONNECTIONS: usize = 2;
 /// Runs of B2 in flight: another one is started as one comes to its last step.
 pub(super) const IN_FLIGHT: usize = 512;
 
@@ -29,12 +31,17 @@ pub(super) async fn b2(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
     let mut plans = Vec::new();
     for style in Style::ALL {
         let runs = calibrate(bench, style).await?;
-        plans.push(Plan { style, runs, paces: vec![], limits: vec![] });
+        plans.push(Plan { style, runs, paces: vec![], limits: vec![], others: vec![] });
     }
     for _ in 0..bench.runs {
         for plan in &mut plans {
-            let limit = bare_loop(bench, plan.style).pace(&bench.ground).await?;
+            let rows = Rows::Step(plan.style);
+            let limit = bare_loop(bench, rows, bench.limit_batch).pace(&bench.ground).await?;
             plan.limits.extend(limit);
+            if let Some(batch) = bench.other_batch {
+                let other = bare_loop(bench, rows, batch).pace(&bench.ground).await?;
+                plan.others.extend(other);
+            }
             plan.paces.push(pass(&bench.ground, plan.style, plan.runs).await?);
             bench.progress.advance(format!("B2 {}", plan.style.name()));
         }
@@ -80,12 +87,15 @@ pub(super) async fn b1(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
     let mut measured = Vec::new();
     for style in Style::ALL {
         drain(bench, style, bench.sizes.warm_up).await?;
-        let mut values = Vec::new();
+        let (mut values, mut limits) = (Vec::new(), Vec::new());
         for _ in 0..bench.runs {
+            let limit = bare_loop(bench, Rows::Run(style), bench.limit_batch);
+            limits.extend(limit.pace(&bench.ground).await?.map(|pace| pace.per_s));
             values.push(drain(bench, style, bench.sizes.backlog).await?.per_s);
             bench.progress.advance(format!("B1 {}", style.name()));
         }
-        measured.push(bench.measured("B1", Some(style.name()), "runs_per_s", values));
+        let of = bench.measured("B1", Some(style.name()), "runs_per_s", values);
+        measured.push(Measured { limits, ..of });
     }
     Ok(measured)
 }
@@ -96,7 +106,7 @@ async fn drain(bench: &Bench, style: Style, runs: usize) -> anyhow::Result<Pace>
     let stage = bench.ground.fresh().await?;
     start_runs(&stage.client, style, Runs { count: runs, steps: 1 }).await?;
     let left = Arc::new(Semaphore::new(0));
-    let (began, cpu) = (Instant::now(), Cpu::now());
+    let (cpu, began) = (stage.cpu(), Instant::now());
     let engine = style.engine(frees_at_the_end(&left, 1)).start_on(stage.store.clone()).await?;
     let all = left.acquire_many(u32::try_from(runs)?);
     let done = match tokio::time::timeout(bench.sizes.pass * DRAIN_PASSES, all).await {
@@ -118,6 +128,8 @@ struct Plan {
     runs: usize,
     paces: Vec<Pace>,
     limits: Vec<Pace>,
+    /// The bare loop in batches of another size.
+    others: Vec<Pace>,
 }
 
 impl Plan {
@@ -126,23 +138,26 @@ impl Plan {
         let per_s = |paces: &[Pace]| paces.iter().map(|pace| pace.per_s).collect::<Vec<f64>>();
         let cpu =
             |paces: &[Pace]| paces.iter().filter_map(|pace| pace.cpu_us).collect::<Vec<f64>>();
-        let speed = bench.measured("B2", style, "steps_per_s", per_s(&self.paces));
-        let cost = bench.measured("B2", style, "cpu_us_per_step", cpu(&self.paces));
-        let mut measured = vec![Measured { limits: per_s(&self.limits), ..speed }];
-        if !cost.values.is_empty() {
-            measured.push(Measured { limits: cpu(&self.limits), ..cost });
-        }
-        measured
+        let server =
+            |paces: &[Pace]| paces.iter().filter_map(|pace| pace.server_us).collect::<Vec<f64>>();
+        let of = |metric, values, limits| Measured {
+            limits,
+            ..bench.measured("B2", style, metric, values)
+        };
+        let lines = [
+            of("steps_per_s", per_s(&self.paces), per_s(&self.limits)),
+            of("cpu_us_per_step", cpu(&self.paces), cpu(&self.limits)),
+            of("server_us_per_step", server(&self.paces), server(&self.limits)),
+            of("limit_512_per_s", per_s(&self.others), vec![]),
+            of("limit_512_server_us", server(&self.others), vec![]),
+        ];
+        lines.into_iter().filter(|line| !line.values.is_empty()).collect()
     }
 }
 
-fn bare_loop(bench: &Bench, style: Style) -> BareLoop {
-    let rows = match style {
-        Style::Machine => Rows::WithTask,
-        Style::Function => Rows::WithoutTask,
-    };
-    let batch = bench.limit_batch;
-    BareLoop { rows, batch, lasts: bench.sizes.pass, runs: batch * 20 }
+fn bare_loop(bench: &Bench, rows: Rows, batch: usize) -> BareLoop {
+    let (lasts, backlog) = (bench.sizes.pass, bench.sizes.backlog);
+    BareLoop { rows, batch, connections: CONNECTIONS, lasts, backlog }
 }
 
 /// Warms up, and finds the number of runs that fill a pass.
@@ -165,7 +180,7 @@ async fn pass(ground: &Ground, style: Style, runs: usize) -> anyhow::Result<Pace
     let stage = ground.fresh().await?;
     let free = Arc::new(Semaphore::new(IN_FLIGHT));
     let engine = style.engine(frees_at_the_end(&free, STEPS)).start_on(stage.store.clone()).await?;
-    let (began, cpu) = (Instant::now(), Cpu::now());
+    let (cpu, began) = (stage.cpu(), Instant::now());
     feed(&engine.client(), style, Runs { count: runs, steps: STEPS }, &free).await?;
     until_ended(&stage.client, runs).await?;
     let pace = Pace::of(runs * STEPS as usize, began.elapsed(), cpu);

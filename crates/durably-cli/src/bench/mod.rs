@@ -1,5 +1,6 @@
 //! `durably bench`: the workloads of docs/bench.md, beside what the bare database allows.
 
+mod address;
 mod entry;
 mod fan;
 mod flows;
@@ -29,7 +30,8 @@ pub(crate) const THREADS: usize = 2;
 /// Measure how fast durably is on a store, beside what the bare database allows.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
-    /// Where to measure: sqlite:FILE (a file that is new or not in use) or memory:.
+    /// Where to measure: postgres://USER@HOST/DATABASE, sqlite:FILE (a file that is new or not in
+    /// use) or memory:.
     #[arg(long, value_name = "URL")]
     store: String,
     /// Only this workload; may be given several times.
@@ -44,9 +46,10 @@ pub(crate) struct BenchArgs {
     /// Shorter passes and smaller numbers, for a first impression.
     #[arg(long)]
     quick: bool,
-    /// Steps that the bare loop writes in one transaction.
-    #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    limit_batch: u32,
+    /// Steps that the bare loop writes in one transaction; 512 on SQLite, 128 on a server where
+    /// none are given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit_batch: Option<u32>,
     /// Sleeping runs of B8; 1,000,000 where none are given.
     #[arg(long, value_name = "N")]
     sleepers: Option<usize>,
@@ -149,7 +152,10 @@ struct Bench {
     ground: Ground,
     sizes: Sizes,
     runs: u32,
+    /// Steps in one transaction of the bare loop.
     limit_batch: usize,
+    /// Another size, to be measured beside it.
+    other_batch: Option<usize>,
     progress: Progress,
 }
 
@@ -170,11 +176,18 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
     if args.engine_only {
         return say(sleepers::engine_only(&args.store).await?);
     }
+    let ground = Ground::of(&args.store).await?;
+    let (limit_batch, other_batch) = match (args.limit_batch, &ground) {
+        (Some(batch), _) => (batch as usize, None),
+        (None, Ground::Memory | Ground::Sqlite(_)) => (512, None),
+        (None, Ground::Postgres(_)) => (128, Some(512)),
+    };
     let bench = Bench {
-        ground: Ground::of(&args.store).await?,
+        ground,
         sizes: Sizes::of(&args),
         runs: args.runs,
-        limit_batch: args.limit_batch as usize,
+        limit_batch,
+        other_batch,
         progress: Progress::new(),
     };
     tokio::select! {
@@ -189,8 +202,8 @@ async fn measure(args: &BenchArgs, bench: &Bench) -> anyhow::Result<()> {
         true => Workload::value_variants(),
         false => &args.workloads,
     };
-    if let (Some(folder), false) = (bench.ground.folder(), args.json) {
-        say(format!("databases are made in {} and removed afterwards", folder.display()))?;
+    if let (Some(made), false) = (bench.ground.made(), args.json) {
+        say(made)?;
     }
     let mut all = Vec::new();
     for workload in workloads {

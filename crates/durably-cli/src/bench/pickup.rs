@@ -3,7 +3,7 @@
 use super::flows::{Began, Parcel, Style};
 use super::ground::Stage;
 use super::line::{IN_FLIGHT, feed, frees_at_the_end};
-use super::pace::{Cpu, Pace};
+use super::pace::Pace;
 use super::report::{Measured, percentile};
 use super::starts::Runs;
 use super::{Bench, patiently, until_ended};
@@ -105,7 +105,7 @@ async fn full_rate(bench: &Bench, style: Style) -> anyhow::Result<f64> {
         let stage = bench.ground.fresh().await?;
         let free = Arc::new(Semaphore::new(IN_FLIGHT));
         let engine = style.engine(frees_at_the_end(&free, 1)).start_on(stage.store.clone()).await?;
-        let (began, cpu) = (Instant::now(), Cpu::now());
+        let (cpu, began) = (stage.cpu(), Instant::now());
         feed(&engine.client(), style, Runs { count, steps: 1 }, &free).await?;
         until_ended(&stage.client, count).await?;
         let pace = Pace::of(count, began.elapsed(), cpu);

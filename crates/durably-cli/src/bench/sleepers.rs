@@ -6,7 +6,7 @@
 
 use super::Bench;
 use super::flows::{Parcel, SLOTS, Style};
-use super::ground::Stage;
+use super::ground::{Ground, Stage};
 use super::pace::resident_mb;
 use super::report::Measured;
 use super::starts::{Runs, fresh_id, start_runs};
@@ -30,7 +30,7 @@ const CLAIMED_TOGETHER: usize = 64;
 
 /// B8; none where the store is in the engine's own memory.
 pub(super) async fn b8(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
-    if bench.ground.folder().is_none() {
+    if let Ground::Memory = bench.ground {
         return Ok(vec![]);
     }
     let (none, asleep) = (bench.ground.fresh().await?, bench.ground.fresh().await?);
@@ -168,10 +168,9 @@ struct Seen {
 
 /// Has this program start an engine in a process of its own.
 async fn engine_process(stage: &Stage) -> anyhow::Result<Seen> {
-    let file = stage.file().context("the sleepers are in no file")?;
     let program = std::env::current_exe().context("this program does not know its own file")?;
     let mut command = std::process::Command::new(program);
-    command.args(["bench", "--engine-only", "--store"]).arg(format!("sqlite:{}", file.display()));
+    command.args(["bench", "--engine-only", "--store"]).arg(&stage.url);
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "the process with the engine failed: {said}");

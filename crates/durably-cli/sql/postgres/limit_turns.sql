@@ -1,0 +1,7 @@
+insert into durable_tasks (
+    run, place, kind, name, target, version, queue, tenant, priority, fresh, seq, claim_number,
+    state, ready_order, attempt, deaths
+)
+select
+    n.run, 0, 'turn', 'bench-machine', '', 0, 'default', 'default', 0, 1, 1, 0, 'ready', $2, 0, 0
+from unnest($1::uuid[]) as n (run)

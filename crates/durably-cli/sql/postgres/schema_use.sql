@@ -1,0 +1,1 @@
+select set_config('search_path', $1, false), set_config('lock_timeout', '10s', false)
