@@ -29,3 +29,15 @@ pub async fn open(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError>
     let ground = open::open(url, clock, &hints).await?;
     Ok(Arc::new(SqlStore::new(ground, hints)))
 }
+
+/// Opens the store on connections of the user's. The URL of the same database says where the tables
+/// are, which limits hold, and where to listen.
+pub async fn open_on(
+    pool: deadpool_postgres::Pool,
+    url: &str,
+    clock: Clock,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let hints = Hints::default();
+    let ground = open::open_given(open::Given { pool, url, clock }, &hints).await?;
+    Ok(Arc::new(SqlStore::new(ground, hints)))
+}
