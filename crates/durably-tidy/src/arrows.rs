@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_testbed_is_for_tests_of_what_meets_a_server_only() {
-        assert_eq!(arrow("durably-store-postgres", TESTBED, json!("dev")), []);
+        assert_eq!(arrow("durably-store-sql", TESTBED, json!("dev")), []);
         assert_eq!(arrow("durably", TESTBED, json!("dev")), []);
         assert_eq!(arrow("durably", TESTBED, Value::Null).len(), 1);
         assert_eq!(arrow("durably-kernel", TESTBED, json!("dev")).len(), 1);
