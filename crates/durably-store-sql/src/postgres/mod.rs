@@ -11,6 +11,7 @@ mod param;
 mod pool;
 mod session;
 mod settings;
+mod sql;
 mod store;
 mod tls;
 mod trip;

@@ -5,6 +5,7 @@ use crate::postgres::connect::{Connector, Made};
 use crate::postgres::migrate::ask;
 use crate::postgres::outbox::{Outbox, Word, read};
 use crate::postgres::session::Statements;
+use crate::postgres::sql;
 use crate::session::Param;
 use crate::text::Naming;
 use durably_store::{Gathered, Hints};
@@ -15,8 +16,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_postgres::{Client, Notification};
-
-const NOTIFY: &str = include_str!("../../sql/postgres/notify.sql");
 
 /// Hints are gathered for this long before the next go out; the first go at once.
 const GATHER: Duration = Duration::from_millis(4);
@@ -166,8 +165,10 @@ impl Voice {
                     pace.tick().await;
                     let params = [self.channel.clone(), self.outbox.take()];
                     let params = params.map(|text| Param::Text(Some(text)));
-                    timeout(self.answer_max, async { ask(client, NOTIFY, &params).await.map(drop) })
-                        .await
+                    timeout(self.answer_max, async {
+                        ask(client, sql::NOTIFY, &params).await.map(drop)
+                    })
+                    .await
                 }
                 Err(_) => timeout(self.answer_max, client.batch_execute("")).await,
             };

@@ -9,13 +9,13 @@ use crate::postgres::notify::Herald;
 use crate::postgres::pool::Connections;
 use crate::postgres::session::{Manner, Statements};
 use crate::postgres::settings::Settings;
+use crate::postgres::sql;
 use crate::session::Fields;
 use crate::text::{Dialect, Texts};
 use durably_store::{Clock, Hints, StoreError};
 use std::sync::Arc;
 use tokio_postgres::Client;
 
-const PROBE: &str = include_str!("../../sql/postgres/probe.sql");
 /// The oldest server that is tried.
 const VERSION_MIN: i64 = 130_000;
 /// Connections for people's questions.
@@ -141,7 +141,7 @@ async fn prepare(connector: &Connector, clock: &Clock) -> Result<Statements, Tro
 /// Whether the server can be used; and whether the connection has the limits that it was opened
 /// with.
 async fn probe(client: &Client, settings: &Settings) -> Result<bool, Trouble> {
-    let asking = ask(client, PROBE, &[]);
+    let asking = ask(client, sql::PROBE, &[]);
     let answer = tokio::time::timeout(settings.answer_max, asking).await.map_err(|_| {
         let problem = format!("the server did not answer within {:?}", settings.answer_max);
         Trouble::server(Kind::Cut, problem)
