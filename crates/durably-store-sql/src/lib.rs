@@ -9,6 +9,7 @@
 //! - A session (`session`) is a connection in the hands of one command. Each dialect has one.
 
 mod error;
+mod mysql;
 mod postgres;
 mod session;
 mod text;
