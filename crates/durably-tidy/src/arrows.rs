@@ -6,13 +6,14 @@ use crate::Finding;
 
 const ADAPTERS: &[&str] = &["durably-store-sqlite", "durably-store-sql"];
 const CONTRACT: &str = "durably-store-contract";
+const TESTBED: &str = "durably-testbed";
 
 /// The crates of ours that a crate may be built with, or `None` for a crate that has no place yet.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
     const PORT: [&str; 2] = ["durably-store", "durably-kernel"];
     const ENGINE: [&str; 3] = ["durably-runtime", "durably-store", "durably-kernel"];
     let below = match name {
-        "durably-kernel" | "durably-proto" | "durably-tidy" => vec![],
+        "durably-kernel" | "durably-proto" | "durably-tidy" | TESTBED => vec![],
         "durably-store" => vec!["durably-kernel"],
         CONTRACT | "durably-runtime" => PORT.to_vec(),
         adapter if ADAPTERS.contains(&adapter) => PORT.to_vec(),
@@ -26,11 +27,16 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
     Some(below)
 }
 
-/// The suite is the one thing that tests reach beyond the arrows of their crate: adapters pass it,
-/// and so does the memory store, which lives with the port (a cycle that cargo permits, since only
-/// tests close it).
+/// What tests reach beyond the arrows of their crate. The suite: adapters pass it, and so does the
+/// memory store, which lives with the port (a cycle that cargo permits, since only tests close it).
+/// The testbed, which knows none of our crates: tests of whatever meets a database server.
 fn allowed_in_tests(name: &str, dependency: &str) -> bool {
-    dependency == CONTRACT && (name == "durably-store" || ADAPTERS.contains(&name))
+    let is_adapter = ADAPTERS.contains(&name);
+    match dependency {
+        CONTRACT => name == "durably-store" || is_adapter,
+        TESTBED => is_adapter || ["durably", "durably-server", "durably-cli"].contains(&name),
+        _ => false,
+    }
 }
 
 /// Checks every arrow between members of the workspace, given what `cargo metadata` said;
@@ -130,6 +136,15 @@ mod tests {
         assert_eq!(arrow("durably-store-sqlite", CONTRACT, Value::Null).len(), 1);
         assert_eq!(arrow("durably-kernel", CONTRACT, json!("dev")).len(), 1);
         assert_eq!(arrow("durably-runtime", "durably", json!("dev")).len(), 1);
+    }
+
+    #[test]
+    fn the_testbed_is_for_tests_of_what_meets_a_server_only() {
+        assert_eq!(arrow("durably-store-postgres", TESTBED, json!("dev")), []);
+        assert_eq!(arrow("durably", TESTBED, json!("dev")), []);
+        assert_eq!(arrow("durably", TESTBED, Value::Null).len(), 1);
+        assert_eq!(arrow("durably-kernel", TESTBED, json!("dev")).len(), 1);
+        assert_eq!(arrow(TESTBED, "durably", json!("dev")).len(), 1);
     }
 
     #[test]

@@ -1,0 +1,169 @@
+//! How a connection is made: to the one of several servers that accepts writes.
+
+use crate::error::{Kind, Trouble};
+use crate::postgres::error::trouble_of_connect;
+use crate::postgres::home::Home;
+use crate::postgres::session::Statements;
+use crate::postgres::settings::{Settings, host_shown};
+use crate::postgres::tls::connector;
+use crate::url::Host;
+use durably_store::StoreError;
+use futures_util::FutureExt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_postgres::{AsyncMessage, Client, Notification};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Makes connections.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    settings: Arc<Settings>,
+    tls: MakeRustlsConnect,
+    home: Arc<Home>,
+    /// The server that accepted writes last: it is asked first.
+    foremost: Arc<AtomicUsize>,
+}
+
+/// A connection: what to ask with, and the task that carries it.
+pub(crate) struct Made {
+    pub(crate) client: Client,
+    pub(crate) task: JoinHandle<()>,
+}
+
+impl Connector {
+    pub(crate) fn new(settings: Settings, home: Arc<Home>) -> Result<Connector, StoreError> {
+        let tls = connector(&settings)?;
+        let foremost = Arc::default();
+        Ok(Connector { settings: Arc::new(settings), tls, home, foremost })
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
+    /// Connects to the first server that accepts writes.
+    pub(crate) async fn connect(
+        &self,
+        statements: Statements,
+        notifications: Option<mpsc::UnboundedSender<Notification>>,
+    ) -> Result<Made, Trouble> {
+        let hosts = self.settings.hosts.len();
+        let first = self.foremost.load(Ordering::Relaxed);
+        let mut troubles = Vec::new();
+        for at in (0..hosts).map(|next| (first + next) % hosts) {
+            let host = &self.settings.hosts[at];
+            match self.connect_to(host, statements, notifications.clone()).await {
+                Ok(made) => {
+                    self.foremost.store(at, Ordering::Relaxed);
+                    return Ok(made);
+                }
+                Err(trouble) => troubles.push((host_shown(host), trouble)),
+            }
+        }
+        Err(together(troubles))
+    }
+
+    async fn connect_to(
+        &self,
+        host: &Host,
+        statements: Statements,
+        notifications: Option<mpsc::UnboundedSender<Notification>>,
+    ) -> Result<Made, Trouble> {
+        let driver = self.settings.driver(host, statements);
+        let tls = self.tls.clone();
+        let most = self.settings.connect_max;
+        // The socket belongs to the runtime on which it is opened.
+        let opening = self.home.spawn(async move {
+            let connecting = driver.connect(tls);
+            tokio::time::timeout(most, connecting).await
+        });
+        match opening.await {
+            Ok(Ok(Ok((client, mut connection)))) => {
+                let carry = async move {
+                    while let Some(Ok(message)) =
+                        poll_fn(|context| connection.poll_message(context)).await
+                    {
+                        if let (AsyncMessage::Notification(hint), Some(to)) =
+                            (message, &notifications)
+                            && to.send(hint).is_err()
+                        {
+                            break;
+                        }
+                    }
+                };
+                Ok(Made { client, task: self.home.spawn(carry) })
+            }
+            Ok(Ok(Err(error))) if error.as_db_error().is_some() => Err(trouble_of_connect(&error)),
+            Ok(Ok(Err(error))) => Err(self.explain(host, trouble_of_connect(&error)).await),
+            Ok(Err(_)) => {
+                let problem = format!("no connection within {most:?}");
+                Err(self.explain(host, Trouble::server(Kind::Away, problem)).await)
+            }
+            Err(error) => Err(Trouble::server(Kind::Away, error.to_string())),
+        }
+    }
+
+    /// What is behind a connection that failed without the server saying why: perhaps it is no
+    /// PostgreSQL.
+    async fn explain(&self, host: &Host, trouble: Trouble) -> Trouble {
+        match sniff(host, self.settings.connect_max.min(Duration::from_secs(2))).await {
+            Some(what) => {
+                let problem = format!("{what}; check host and port in the URL");
+                Trouble::server(Kind::Unfit, problem)
+            }
+            None => trouble,
+        }
+    }
+}
+
+/// What answers at a host that does not speak as PostgreSQL does; none if it does, or if nobody
+/// answers. It is asked whether it encrypts: PostgreSQL says S or N, or E with an error.
+async fn sniff(host: &Host, most: Duration) -> Option<&'static str> {
+    /// Length, and the code that asks.
+    const ENCRYPTS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+    if host.name.starts_with('/') {
+        return None;
+    }
+    let look = async {
+        let mut stream =
+            TcpStream::connect((host.name.as_str(), host.port.unwrap_or(5432))).await?;
+        stream.write_all(&ENCRYPTS).await?;
+        let mut answer = [0];
+        stream.read_exact(&mut answer).await?;
+        Ok::<u8, std::io::Error>(answer[0])
+    };
+    match tokio::time::timeout(most, look.boxed()).await {
+        Ok(Ok(b'S' | b'N' | b'E')) | Ok(Err(_)) | Err(_) => None,
+        Ok(Ok(b'H')) => Some("what answers there is a web server and no PostgreSQL"),
+        Ok(Ok(_)) => Some("what answers there is no PostgreSQL"),
+    }
+}
+
+/// What several servers said. Where one of them may come back, all is not lost.
+fn together(troubles: Vec<(String, Trouble)>) -> Trouble {
+    let mut worst = Kind::Unfit;
+    let mut problems = Vec::new();
+    for (host, trouble) in troubles {
+        match trouble {
+            Trouble::Server { kind, problem } => {
+                if kind != Kind::Unfit {
+                    worst = Kind::Away;
+                }
+                problems.push(format!("{host}: {problem}"));
+            }
+            Trouble::Damaged(problem) => problems.push(format!("{host}: {problem}")),
+            Trouble::Store(error) => problems.push(format!("{host}: {error}")),
+        }
+    }
+    Trouble::server(worst, problems.join("; "))
+}

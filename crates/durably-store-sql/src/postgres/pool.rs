@@ -1,0 +1,160 @@
+//! Connections, kept for the next command.
+
+use crate::error::{Kind, Trouble};
+use crate::postgres::connect::{Connector, Made};
+use crate::postgres::error::trouble_of_connect;
+use crate::postgres::session::{Manner, PgSession, Statements};
+use deadpool::managed::{self, Metrics, PoolError, QueueMode, RecycleError, RecycleResult};
+use deadpool::managed::{TimeoutType, Timeouts};
+use deadpool_postgres::ClientWrapper;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that nobody used for this long is closed.
+const IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// Makes connections for a pool of ours.
+pub(crate) struct Maker {
+    connector: Connector,
+    statements: Statements,
+}
+
+impl managed::Manager for Maker {
+    type Type = ClientWrapper;
+    type Error = Trouble;
+
+    async fn create(&self) -> Result<ClientWrapper, Trouble> {
+        let Made { client, task } = self.connector.connect(self.statements, None).await?;
+        Ok(ClientWrapper::new(client, task))
+    }
+
+    async fn recycle(&self, client: &mut ClientWrapper, _: &Metrics) -> RecycleResult<Trouble> {
+        match client.is_closed() {
+            false => Ok(()),
+            true => Err(RecycleError::message("closed")),
+        }
+    }
+}
+
+/// A connection out of a pool.
+pub(crate) enum Lease {
+    Ours(managed::Object<Maker>),
+    Given(deadpool_postgres::Object),
+}
+
+impl Lease {
+    /// Closes the connection instead of giving it back.
+    pub(crate) fn give_up(self) {
+        match self {
+            Lease::Ours(client) => drop(managed::Object::take(client)),
+            Lease::Given(client) => drop(deadpool_postgres::Object::take(client)),
+        }
+    }
+}
+
+impl Deref for Lease {
+    type Target = ClientWrapper;
+
+    fn deref(&self) -> &ClientWrapper {
+        match self {
+            Lease::Ours(client) => client,
+            Lease::Given(client) => client,
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Pool {
+    Ours(managed::Pool<Maker>),
+    Given(deadpool_postgres::Pool),
+}
+
+/// The connections of a store.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    pool: Pool,
+    manner: Arc<Manner>,
+}
+
+impl Connections {
+    /// Connections that are made when they are needed.
+    pub(crate) fn new(connector: Connector, size: usize, manner: Arc<Manner>) -> Connections {
+        let home = connector.home().clone();
+        let maker = Maker { connector, statements: manner.statements };
+        let pool = managed::Pool::builder(maker)
+            .max_size(size)
+            // Those that are not needed stay at the bottom, until they are closed.
+            .queue_mode(QueueMode::Lifo)
+            .timeouts(Timeouts { wait: Some(manner.trip_max), create: None, recycle: None })
+            .runtime(deadpool::Runtime::Tokio1);
+        let pool = match pool.build() {
+            Ok(pool) => pool,
+            // It would have to lack the runtime that was named just above.
+            Err(error) => unreachable!("{error}"),
+        };
+        let kept = pool.weak();
+        home.spawn(async move {
+            let mut minutes = tokio::time::interval(IDLE_MAX / 5);
+            loop {
+                minutes.tick().await;
+                let Some(pool) = kept.upgrade() else { return };
+                drop(pool.retain(|client, metrics| {
+                    !client.is_closed() && metrics.last_used() < IDLE_MAX
+                }));
+            }
+        });
+        Connections { pool: Pool::Ours(pool), manner }
+    }
+
+    /// Connections of the user's.
+    pub(crate) fn given(pool: deadpool_postgres::Pool, manner: Arc<Manner>) -> Connections {
+        Connections { pool: Pool::Given(pool), manner }
+    }
+
+    /// A connection for one command; waits until there is one.
+    pub(crate) async fn session(&self) -> Result<PgSession, Trouble> {
+        let client = match &self.pool {
+            Pool::Ours(pool) => {
+                let client = pool.get().await;
+                Lease::Ours(client.map_err(|error| self.trouble(error, |trouble| trouble))?)
+            }
+            Pool::Given(pool) => {
+                let client = pool.get().await;
+                let driver = |error| trouble_of_connect(&error);
+                Lease::Given(client.map_err(|error| self.trouble(error, driver))?)
+            }
+        };
+        Ok(PgSession::new(client, self.manner.clone()))
+    }
+
+    /// How many connections there are, and how many there may be.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let status = match &self.pool {
+            Pool::Ours(pool) => pool.status(),
+            Pool::Given(pool) => pool.status(),
+        };
+        (status.size, status.max_size)
+    }
+
+    fn trouble<E>(&self, error: PoolError<E>, driver: impl FnOnce(E) -> Trouble) -> Trouble {
+        match error {
+            PoolError::Backend(error) => driver(error),
+            PoolError::Timeout(TimeoutType::Wait) => {
+                let most = self.size().1;
+                let problem = format!("all {most} connections are in use (pool= in the URL)");
+                Trouble::server(Kind::Busy, problem)
+            }
+            PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
+                Trouble::server(Kind::Away, "the server did not accept a connection in time")
+            }
+            PoolError::Closed => Trouble::server(Kind::Away, "the pool of connections is closed"),
+            PoolError::NoRuntimeSpecified => {
+                Trouble::server(Kind::Refused, "the pool of connections has no runtime")
+            }
+            PoolError::PostCreateHook(_) => {
+                Trouble::server(Kind::Away, "a hook of the pool of connections failed")
+            }
+        }
+    }
+}
