@@ -142,11 +142,8 @@ statements! {
         RunsAll = "runs_all";
         RunsByKey = "runs_by_key";
         RunsByStatus = "runs_by_status";
-        RunsParked = "runs_parked";
-        SweepDue = "sweep_due";
         SweepLate = "sweep_late";
         SweepLost = "sweep_lost";
-        SweepNext = "sweep_next";
         TasksOfCall = "tasks_of_call";
         TasksOfOwner = "tasks_of_owner";
         TasksOfOwnerLock = "tasks_of_owner_lock";
@@ -156,7 +153,6 @@ statements! {
         WorkerLock = "worker_lock";
         WorkerSave = "worker_save";
         WorkersAll = "workers_all";
-        WorkersStale = "workers_stale";
     }
     each {
         ClaimHeads = "claim_heads";
@@ -174,9 +170,12 @@ statements! {
         RunsInsert = "runs_insert";
         RunsLock = "runs_lock";
         RunsLockFree = "runs_lock_free";
+        RunsParked = "runs_parked";
         RunsRead = "runs_read";
         RunsSave = "runs_save";
         RunsThere = "runs_there";
+        SweepDue = "sweep_due";
+        SweepNext = "sweep_next";
         TasksDelete = "tasks_delete";
         TasksLock = "tasks_lock";
         TasksLockAll = "tasks_lock_all";
@@ -185,6 +184,7 @@ statements! {
         TasksSave = "tasks_save";
         WorkersBury = "workers_bury";
         WorkersRead = "workers_read";
+        WorkersStale = "workers_stale";
     }
 }
 

@@ -1,16 +1,21 @@
 //! Statements as MySQL takes them. The shared texts name their parameters `$1`, `$2`, …; here each
 //! use becomes a `?`, bound in the order of use. MySQL has no arrays, so a parameter with many
-//! values stands in a group, which is written once for each row of values, separated by commas:
+//! values stands in a group, which is written once for each row of values:
 //!
-//! - `<<…>>`: exactly as many times as there are rows, as in `values <<($1, $2)>>`. Rows go in
-//!   several calls whose sizes are powers of two.
-//! - `<<in …>>`: rounded up to a power of two by writing the last row again, as in
-//!   `where (run, place) in (<<in ($1, $2)>>)`; for what does not mind a row twice.
+//! - `<<…>>`: separated by commas, as in `values <<($1, $2)>>`.
+//! - `<<all …>>`: separated by `union all`, as in `<<all (select a from t where b = $1 limit $2)>>`.
+//! - `<<in …>>`: separated by commas, as in `where (run, place) in (<<in ($1, $2)>>)`.
+//! - `<<or …>>`: separated by `or`, as in `where (<<or (run = $1 and number > $2)>>)`.
 //!
-//! So a connection prepares a statement a few times only, however many rows there are. A parameter
-//! with one value may stand anywhere. More rows than one call takes are asked for in several calls,
-//! and the answers follow each other: a statement with a group must not rely on seeing all rows at
-//! once. Without any rows there is no call and no answer. Lines of comment are left out.
+//! The first two are written exactly as many times as there are rows; rows go in several calls
+//! whose sizes are powers of two. The others, which do not mind a row twice, are filled up to a
+//! power of two with the last row. So a connection prepares a statement a few times only, however
+//! many rows there are. They have two rows at least: MariaDB scans the table for a list of one.
+//!
+//! A parameter with one value may stand anywhere. `$0`, in a group, is the number of the row,
+//! beginning with 1. More rows than one call takes are asked for in several calls, and the answers
+//! follow each other: a statement with a group must not rely on seeing all rows at once. Without
+//! any rows there is no call and no answer. Lines of comment are left out.
 
 use crate::error::{Kind, Trouble};
 use crate::session::Param;
@@ -35,14 +40,24 @@ pub(crate) struct Template {
 #[derive(Debug)]
 enum Part {
     Piece(Piece),
-    Group(Vec<Piece>),
+    Group { separator: &'static str, pieces: Vec<Piece> },
 }
 
 #[derive(Debug)]
 enum Piece {
     Text(String),
     Param(usize),
+    /// The number of the row.
+    Row,
 }
+
+/// The kinds of groups: how they begin, what separates rows, whether rows may be written twice.
+const GROUPS: [(&str, &str, bool); 4] = [
+    ("all ", "\nunion all\n", false),
+    ("in ", ", ", true),
+    ("or ", " or ", true),
+    ("", ", ", false),
+];
 
 /// The rows of one call: those from `start` to `end`, written as `size`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,15 +78,19 @@ impl Template {
                 return Err("a group << is not closed by >>".into());
             };
             parts.extend(pieces(before)?.into_iter().map(Part::Piece));
-            let repeats = group.strip_prefix("in ");
-            kinds.push(repeats.is_some());
-            parts.push(Part::Group(pieces(repeats.unwrap_or(group))?));
+            for (word, separator, repeats) in GROUPS {
+                if let Some(group) = group.strip_prefix(word) {
+                    parts.push(Part::Group { separator, pieces: pieces(group)? });
+                    kinds.push(repeats);
+                    break;
+                }
+            }
             rest = after;
         }
         parts.extend(pieces(rest)?.into_iter().map(Part::Piece));
         let repeats = kinds.first().copied().unwrap_or(false);
         if kinds.iter().any(|kind| *kind != repeats) {
-            return Err("groups of both kinds: <<…>> and <<in …>>".into());
+            return Err("groups of which some may have a row twice and others may not".into());
         }
         let uses = uses(&parts)?;
         Ok(Template { parts, uses, repeats })
@@ -83,10 +102,10 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Piece(piece) => write(&mut text, piece),
-                Part::Group(pieces) => {
+                Part::Group { separator, pieces } => {
                     for row in 0..size {
                         if row > 0 {
-                            text.push_str(", ");
+                            text.push_str(separator);
                         }
                         pieces.iter().for_each(|piece| write(&mut text, piece));
                     }
@@ -110,7 +129,8 @@ impl Template {
             rows = Some(count);
         }
         let Some(rows) = rows else {
-            return Ok(vec![Chunk { start: 0, end: 1, size: 1 }]);
+            let size = if self.repeats { 2 } else { 1 };
+            return Ok(vec![Chunk { start: 0, end: 1, size }]);
         };
         let (mut chunks, mut start) = (Vec::new(), 0);
         while start < rows {
@@ -132,7 +152,7 @@ impl Template {
         }
         let count = end - start;
         match self.repeats {
-            true => Chunk { start, end, size: count.next_power_of_two() },
+            true => Chunk { start, end, size: count.next_power_of_two().max(2) },
             false => {
                 let size = 1 << count.ilog2();
                 Chunk { start, end: start + size, size }
@@ -147,6 +167,7 @@ impl Template {
         for part in &self.parts {
             match part {
                 Part::Piece(Piece::Text(_)) => {}
+                Part::Piece(Piece::Row) => return Err(wrong("$0 is in no group".into())),
                 Part::Piece(Piece::Param(at)) => match params[*at].rows() {
                     None => values.push(params[*at].value(0)),
                     Some(_) => {
@@ -154,7 +175,7 @@ impl Template {
                         return Err(wrong(format!("${at} has many values and is in no group")));
                     }
                 },
-                Part::Group(pieces) => self.group(pieces, params, chunk, &mut values),
+                Part::Group { pieces, .. } => self.group(pieces, params, chunk, &mut values),
             }
         }
         Ok(values)
@@ -165,12 +186,14 @@ impl Template {
             let last = row + 1 >= chunk.end;
             let row = row.min(chunk.end - 1);
             for piece in pieces {
-                let Piece::Param(at) = piece else { continue };
-                let once = self.uses[*at] == 1 && !(self.repeats && last);
-                out.push(match once {
-                    true => params[*at].take(row),
-                    false => params[*at].value(row),
-                });
+                match piece {
+                    Piece::Text(_) => {}
+                    Piece::Row => out.push(Value::UInt(row as u64 + 1)),
+                    Piece::Param(at) if self.uses[*at] == 1 && !(self.repeats && last) => {
+                        out.push(params[*at].take(row));
+                    }
+                    Piece::Param(at) => out.push(params[*at].value(row)),
+                }
             }
         }
     }
@@ -199,8 +222,9 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
                 pieces.push(Piece::Text(before.to_owned()));
                 pieces.push(Piece::Param(number - 1));
             }
+            Ok(0) => pieces.extend([Piece::Text(before.to_owned()), Piece::Row]),
             // A path into JSON begins with a dollar sign too.
-            Ok(0) | Err(_) => pieces.push(Piece::Text(format!("{before}${}", &after[..digits]))),
+            Err(_) => pieces.push(Piece::Text(format!("{before}${}", &after[..digits]))),
         }
         rest = &after[digits..];
     }
@@ -221,7 +245,7 @@ fn uses(parts: &[Part]) -> Result<Vec<usize>, String> {
     for part in parts {
         match part {
             Part::Piece(piece) => count(piece),
-            Part::Group(pieces) => pieces.iter().for_each(&mut count),
+            Part::Group { pieces, .. } => pieces.iter().for_each(&mut count),
         }
     }
     match uses.iter().position(|uses| *uses == 0) {
@@ -233,7 +257,7 @@ fn uses(parts: &[Part]) -> Result<Vec<usize>, String> {
 fn write(text: &mut String, piece: &Piece) {
     match piece {
         Piece::Text(piece) => text.push_str(piece),
-        Piece::Param(_) => text.push('?'),
+        Piece::Param(_) | Piece::Row => text.push('?'),
     }
 }
 
@@ -313,7 +337,24 @@ mod tests {
             calls.iter().map(|(_, values)| values.len()).collect()
         };
         assert_eq!(sizes(1100), [512, 512, 128]);
+        assert_eq!(sizes(1), [2], "a list of one is none to MariaDB");
         assert!(sizes(0).is_empty());
+    }
+
+    #[test]
+    fn rows_have_numbers_across_calls() {
+        let text = "<<all (select $0 as at, a from t where b = $1 limit 1)>>";
+        let calls = calls(text, vec![ints(7..10)]);
+        assert_eq!(
+            calls[0].0,
+            "(select ? as at, a from t where b = ? limit 1)\nunion all\n\
+             (select ? as at, a from t where b = ? limit 1)"
+        );
+        let bound = |call: usize| calls[call].1.iter().step_by(2).cloned().collect::<Vec<_>>();
+        assert_eq!(
+            (bound(0), bound(1)),
+            (vec![Value::UInt(1), Value::UInt(2)], vec![Value::UInt(3)])
+        );
     }
 
     #[test]
