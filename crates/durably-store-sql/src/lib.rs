@@ -18,6 +18,7 @@ mod field;
 mod find;
 mod life;
 mod load;
+mod migrate;
 mod mysql;
 mod postgres;
 mod record;

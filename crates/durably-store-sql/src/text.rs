@@ -19,8 +19,8 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    /// Longer ones are nobody's.
-    pub(crate) const SCHEMA_MAX: usize = 40;
+    /// What PostgreSQL keeps of a name.
+    pub(crate) const SCHEMA_MAX: usize = 63;
     /// With the longest of our names it must fit into the 63 bytes that PostgreSQL keeps of one.
     pub(crate) const PREFIX_MAX: usize = 24;
 }

@@ -77,11 +77,19 @@ impl Gathered {
         }
     }
 
-    fn heard(&self) -> impl Iterator<Item = &Hint> {
+    /// Everything that was noted.
+    pub fn hints(&self) -> impl Iterator<Item = &Hint> {
+        self.plain().chain(&self.of_runs)
+    }
+
+    fn plain(&self) -> impl Iterator<Item = &Hint> {
         let plain =
             [(self.ready, &Hint::Ready), (self.due, &Hint::Due), (self.claims, &Hint::Claims)];
-        let plain = plain.into_iter().filter(|(given, _)| *given).map(|(_, hint)| hint);
-        plain.chain(self.of_runs.iter().filter(|hint| matches!(hint, Hint::Inbox(_))))
+        plain.into_iter().filter(|(given, _)| *given).map(|(_, hint)| hint)
+    }
+
+    fn heard(&self) -> impl Iterator<Item = &Hint> {
+        self.plain().chain(self.of_runs.iter().filter(|hint| matches!(hint, Hint::Inbox(_))))
     }
 }
 
@@ -148,6 +156,22 @@ impl Hints {
         for ear in self.0.ears.lock().iter() {
             let mut heard = ear.heard.lock();
             gathered.heard().for_each(|hint| heard.note(hint));
+            drop(heard);
+            ear.arrived.notify_one();
+        }
+    }
+
+    /// Everything may have changed: whoever listens or watches looks again.
+    pub fn give_everything(&self) {
+        for eye in self.0.watches.lock().values().flatten() {
+            eye.see(None);
+        }
+        for ear in self.0.ears.lock().iter() {
+            let mut heard = ear.heard.lock();
+            heard.ready = true;
+            heard.due = true;
+            heard.claims = true;
+            heard.missed = true;
             drop(heard);
             ear.arrived.notify_one();
         }

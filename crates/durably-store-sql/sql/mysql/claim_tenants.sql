@@ -9,7 +9,7 @@ walk as (
         from durable_tasks t force index (durable_tasks_stage)
         where t.owner is null and t.call_id is null and t.due_at is null
             and t.lane = k.lane and t.version = k.version
-            and t.precedence = -$5 and t.fresh = $6 and t.tenant > coalesce($7, '')
+            and t.precedence = -$5 and t.fresh = $6 and ($7 is null or t.tenant > $7)
         order by t.tenant
         limit 1
     ) as tenant

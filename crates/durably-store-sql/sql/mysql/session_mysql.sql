@@ -1,3 +1,3 @@
--- Seconds. There is no limit for idling in a transaction alone, so connections are not left idle
--- for long otherwise either.
-set session wait_timeout = 30
+-- Limits in seconds: for a lock, for a client that says nothing. There is none for transactions
+-- alone.
+set session innodb_lock_wait_timeout = $1, session wait_timeout = $2

@@ -8,9 +8,10 @@ use std::error::Error as _;
 /// What a code means.
 pub(super) fn kind_of(code: u16) -> Kind {
     match code {
-        // Deadlock, also as Galera calls a conflict with another node; a row that changed since it
-        // was read; group replication took the transaction back.
-        1213 | 1020 | 3101 => Kind::Repeat,
+        // Deadlock, also as Galera calls a conflict with another node; somebody else inserted the
+        // same meanwhile; a row that changed since it was read; group replication took the
+        // transaction back.
+        1213 | 1062 | 1586 | 1020 | 3101 => Kind::Repeat,
         // A lock was not to be had in time; a statement took too long (MariaDB, MySQL).
         1205 | 3572 | 1969 | 3024 => Kind::Busy,
         // Too many connections, of all, of the user, or from this host in vain.
@@ -184,14 +185,14 @@ mod tests {
     #[test]
     fn codes_decide_what_an_error_means() {
         for (kind_wanted, codes) in [
-            (Kind::Repeat, &[1213, 1020, 3101][..]),
+            (Kind::Repeat, &[1213, 1062, 1020, 3101][..]),
             (Kind::Busy, &[1205, 3572, 1969, 3024]),
             (Kind::Away, &[1040, 1203, 1129, 1053, 1290, 1836, 1792, 1047, 3100, 1461, 1030]),
             (Kind::Cut, &[1158, 1161, 1927, 2006, 2013, 3169]),
             (Kind::Full, &[1021, 1114]),
             (Kind::Unfit, &[1044, 1045, 1049, 1142, 1227, 1698, 3159, 1193]),
             (Kind::Unreadable, &[1034, 1712]),
-            (Kind::Refused, &[1062, 1064, 1153, 1146, 1406, 3819, 4025]),
+            (Kind::Refused, &[1064, 1153, 1146, 1406, 3819, 4025]),
         ] {
             for code in codes {
                 assert_eq!(kind(trouble(&answer(*code))), kind_wanted, "{code}");

@@ -55,6 +55,19 @@ impl Line {
         self.conn()?.query(text).await
     }
 
+    /// Asks with values, once.
+    pub(super) async fn ask_once(
+        &mut self,
+        text: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        let conn = self.conn()?;
+        let statement = conn.prep(text).await?;
+        let rows = conn.exec(&statement, params_of(values)).await?;
+        conn.close(statement).await?;
+        Ok(rows)
+    }
+
     /// Asks a statement for all rows of its parameters.
     pub(super) async fn ask(
         &mut self,
@@ -65,11 +78,7 @@ impl Line {
         let mut rows = Vec::new();
         for (chunk, values) in chunks {
             let statement = self.statement(sql, template, chunk.size).await?;
-            let params = match values.is_empty() {
-                true => Params::Empty,
-                false => Params::Positional(values),
-            };
-            let answer: Vec<Row> = self.conn()?.exec(statement, params).await?;
+            let answer: Vec<Row> = self.conn()?.exec(statement, params_of(values)).await?;
             match rows.is_empty() {
                 true => rows = answer,
                 false => rows.extend(answer),
@@ -107,6 +116,13 @@ impl Line {
             Some(prepared) => self.conn()?.close(prepared.statement).await,
             None => Ok(()),
         }
+    }
+}
+
+fn params_of(values: Vec<Value>) -> Params {
+    match values.is_empty() {
+        true => Params::Empty,
+        false => Params::Positional(values),
     }
 }
 

@@ -3,13 +3,10 @@
 //! A connection is taken out, used by one command, and given back only by one that left it clean.
 //! mysql_async has a pool, too; ours differs in that it gives up what is not clean instead of
 //! cleaning it, keeps prepared statements, and chooses among several servers.
-//!
-//! Of several servers the first that answers and can be written is used, by every process: the
-//! nodes of a Galera cluster all take writes, but a row that one skips as locked is free on another.
 
 use crate::error::{Kind, Trouble};
+use crate::mysql::connect::{Connector, Made};
 use crate::mysql::line::Line;
-use crate::mysql::server::{Server, Settings};
 use crate::mysql::session::{Manner, MySession};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -26,8 +23,9 @@ const SECOND_CHOICE_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Connections(Arc<Shared>);
 
 struct Shared {
-    manner: Manner,
-    settings: Settings,
+    manner: Arc<Manner>,
+    connector: Connector,
+    size: usize,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
     /// Grows when what is idle is not to be used any more.
@@ -59,10 +57,10 @@ pub(super) struct Held {
 }
 
 impl Connections {
-    pub(crate) fn new(settings: Settings, manner: Manner) -> Connections {
-        let permits = Arc::new(Semaphore::new(settings.pool));
-        let idle = Mutex::new(Vec::new());
-        Connections(Arc::new(Shared { manner, settings, permits, idle, epoch: AtomicU64::new(0) }))
+    pub(crate) fn new(connector: Connector, size: usize, manner: Arc<Manner>) -> Connections {
+        let permits = Arc::new(Semaphore::new(size));
+        let (idle, epoch) = (Mutex::default(), AtomicU64::new(0));
+        Connections(Arc::new(Shared { manner, connector, size, permits, idle, epoch }))
     }
 
     pub(super) fn manner(&self) -> &Manner {
@@ -76,13 +74,14 @@ impl Connections {
     }
 
     async fn hold(&self) -> Result<Held, Trouble> {
-        let Settings { pool, wait_max, .. } = self.0.settings;
+        let wait_max = self.0.connector.settings().answer_max;
         let permit = self.0.permits.clone().acquire_owned();
         let permit = match tokio::time::timeout(wait_max, permit).await {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => return Err(Trouble::server(Kind::Away, "the store is closed")),
             Err(_) => {
-                let problem = format!("all {pool} connections are in use (pool= in the URL)");
+                let size = self.0.size;
+                let problem = format!("all {size} connections are in use (pool= in the URL)");
                 return Err(Trouble::server(Kind::Busy, problem));
             }
         };
@@ -132,45 +131,13 @@ impl Connections {
         Ok(())
     }
 
-    /// A new connection to the first server that can be written.
+    /// A new connection.
     async fn connect(&self) -> Result<(Line, Origin), Trouble> {
         let epoch = self.0.epoch.load(Ordering::Acquire);
-        let settings = &self.0.settings;
-        let mut troubles = Vec::new();
-        for (place, server) in settings.servers.iter().enumerate() {
-            match server.connect(settings).await {
-                Ok((line, idle_max)) => {
-                    let end = (place > 0).then(|| now() + SECOND_CHOICE_MAX);
-                    return Ok((line, Origin { epoch, end, idle_max }));
-                }
-                Err(trouble) => troubles.push((server, trouble)),
-            }
-        }
-        Err(of_all(troubles))
+        let Made { line, first_choice, idle_max, .. } = self.0.connector.connect().await?;
+        let end = (!first_choice).then(|| now() + SECOND_CHOICE_MAX);
+        Ok((line, Origin { epoch, end, idle_max }))
     }
-}
-
-/// Why no server would do. One that may come back makes it worth trying again.
-fn of_all(mut troubles: Vec<(&Server, Trouble)>) -> Trouble {
-    if troubles.len() == 1
-        && let Some((_, trouble)) = troubles.pop()
-    {
-        return trouble;
-    }
-    let (mut kind, mut problems) = (Kind::Away, Vec::new());
-    for (server, trouble) in &troubles {
-        if let Trouble::Server { kind: of_this, problem } = trouble {
-            problems.push(format!("{server}: {problem}"));
-            kind = *of_this;
-        }
-    }
-    let passing = |(_, trouble): &(&Server, Trouble)| {
-        matches!(trouble, Trouble::Server { kind: Kind::Away | Kind::Busy | Kind::Cut, .. })
-    };
-    if troubles.iter().any(passing) {
-        kind = Kind::Away;
-    }
-    Trouble::server(kind, problems.join("; "))
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long a connection idled decides nothing else")]

@@ -7,14 +7,15 @@ use crate::mysql::param::MyRow;
 use crate::mysql::pool::{Connections, Held};
 use crate::mysql::template::{Chunk, Template};
 use crate::session::{Began, Call, Fields, Session};
-use crate::text::Sql;
+use crate::text::{Sql, Texts};
 use durably_kernel::Timestamp;
 use durably_store::Clock;
 use mysql_async::{Error, Row, Value};
 use std::future::Future;
 use std::time::Duration;
 
-const BEGIN: &str = include_str!("../../sql/mysql/begin.sql");
+/// Both in one trip.
+const BEGIN: &str = concat!(include_str!("../../sql/mysql/now.sql"), "; start transaction");
 
 /// What the connection is in the middle of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +120,15 @@ pub(crate) struct Manner {
 }
 
 impl Manner {
-    pub(crate) fn new(templates: Vec<Template>, clock: Clock, trip_max: Duration) -> Manner {
-        Manner { templates, clock, trip_max }
+    pub(crate) fn new(texts: &Texts, clock: Clock, trip_max: Duration) -> Result<Manner, Trouble> {
+        let mut all = Sql::ALL.to_vec();
+        all.sort();
+        let template = |sql: Sql| {
+            let wrong = |problem| Trouble::server(Kind::Refused, format!("{sql:?}: {problem}"));
+            Template::parse(texts.of(sql)).map_err(wrong)
+        };
+        let templates = all.into_iter().map(template).collect::<Result<_, _>>()?;
+        Ok(Manner { templates, clock, trip_max })
     }
 
     fn template(&self, sql: Sql) -> &Template {
@@ -193,10 +201,12 @@ impl Session for MySession {
         let connections = self.connections.clone();
         let manner = connections.manner();
         let asked = self.asked(manner, calls)?;
-        let mut held = self.set_out(&[State::Open])?;
+        // Outside of a transaction each statement is one of its own.
+        let state = self.state;
+        let mut held = self.set_out(&[State::Clean, State::Open])?;
         match within(manner.trip_max, ask_all(&mut held.line, asked)).await {
             Ok(answers) => {
-                (self.held, self.state) = (Some(held), State::Open);
+                (self.held, self.state) = (Some(held), state);
                 let rows = |rows: Vec<Row>| rows.into_iter().map(MyRow::from).collect();
                 Ok(answers.into_iter().map(rows).collect())
             }
@@ -235,6 +245,9 @@ impl Session for MySession {
     }
 
     async fn roll_back(&mut self) {
+        if self.state == State::Clean {
+            return;
+        }
         let max = self.connections.manner().trip_max;
         if let Ok(mut held) = self.set_out(&[State::Open, State::Failed])
             && within(max, held.line.tell("rollback")).await.is_ok()

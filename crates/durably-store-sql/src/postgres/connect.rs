@@ -138,14 +138,20 @@ async fn sniff(host: &Host, most: Duration) -> Option<&'static str> {
         let mut stream =
             TcpStream::connect((host.name.as_str(), host.port.unwrap_or(5432))).await?;
         stream.write_all(&ENCRYPTS).await?;
-        let mut answer = [0];
-        stream.read_exact(&mut answer).await?;
-        Ok::<u8, std::io::Error>(answer[0])
+        let mut answer = vec![0; 16];
+        let length = stream.read(&mut answer).await?;
+        answer.truncate(length);
+        Ok::<Vec<u8>, std::io::Error>(answer)
     };
     match tokio::time::timeout(most, look.boxed()).await {
-        Ok(Ok(b'S' | b'N' | b'E')) | Ok(Err(_)) | Err(_) => None,
-        Ok(Ok(b'H')) => Some("what answers there is a web server and no PostgreSQL"),
-        Ok(Ok(_)) => Some("what answers there is no PostgreSQL"),
+        Ok(Err(_)) | Err(_) => None,
+        Ok(Ok(answer)) => match answer.as_slice() {
+            [] | b"S" | b"N" | [b'E', ..] => None,
+            [b'H', b'T', b'T', b'P', ..] => {
+                Some("what answers there is a web server and no PostgreSQL")
+            }
+            _ => Some("what answers there is no PostgreSQL"),
+        },
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) fn kind_of(code: &str) -> Kind {
         // Data or an index is damaged.
         "XX001" | "XX002" => Kind::Unreadable,
         _ => match code.get(..2) {
+            // Not understood: something in between takes no such startup parameters.
+            Some("08") if code == "08P01" => Kind::Refused,
             // The connection is gone.
             Some("08") => Kind::Away,
             // Who are you?
@@ -56,6 +58,14 @@ fn advice(code: &str) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// Whether something was to be created that is there already: two did it at the same time.
+pub(crate) fn is_there_already(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        // Unique violation (of the catalogue), duplicate table, object, schema.
+        matches!(code.code(), "23505" | "42P07" | "42710" | "42P06")
+    })
 }
 
 /// Whether the server ended the connection with this answer.
@@ -109,4 +119,47 @@ fn text_of(error: &tokio_postgres::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_decide_what_an_error_means() {
+        for (kind, codes) in [
+            (Kind::Repeat, ["40001", "40P01"].as_slice()),
+            (Kind::Busy, &["55P03", "55006"]),
+            (
+                Kind::Away,
+                &[
+                    "08000", "08001", "08003", "08004", "08006", "08007", "25006", "25P03",
+                    "53300", "57014", "57P01", "57P02", "57P03", "57P04", "57P05", "58000",
+                    "58030",
+                ],
+            ),
+            (Kind::Full, &["53000", "53100", "53200"]),
+            (Kind::Unfit, &["26000", "28000", "28P01", "3D000", "3F000", "42501", "42P05"]),
+            (Kind::Unreadable, &["XX001", "XX002"]),
+            (
+                Kind::Refused,
+                &[
+                    "08P01", "0A000", "21000", "22021", "22P05", "23502", "23505", "23514",
+                    "25P02", "40002", "42601", "42703", "42P01", "53400", "54000", "58P01",
+                    "XX000", "", "4",
+                ],
+            ),
+        ] {
+            for code in codes {
+                assert_eq!(kind_of(code), kind, "{code}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_people_can_do_something_about_says_what() {
+        for code in ["28P01", "3D000", "3F000", "42501", "26000", "42P05", "25006", "53300"] {
+            assert!(!advice(code).is_empty(), "{code}");
+        }
+    }
 }

@@ -2,7 +2,11 @@
 
 mod connect;
 mod error;
-mod home;
+pub(crate) mod home;
+mod migrate;
+mod notify;
+mod open;
+mod outbox;
 mod param;
 mod pool;
 mod session;
@@ -10,3 +14,6 @@ mod settings;
 mod store;
 mod tls;
 mod trip;
+
+#[cfg(test)]
+mod tests;

@@ -212,11 +212,17 @@ impl PgSession {
         let manner = self.manner.clone();
         let client = self.set_out(&[State::Open])?;
         let calls = texts(&manner, &calls);
+        // The end is not sent before this has succeeded: nothing can have been done.
+        let requests = within(manner.trip_max, prepare(client, manner.statements, &calls)).await;
+        let requests = match requests.map_err(Trouble::before_the_end)? {
+            Ok(requests) => requests,
+            Err(error) => {
+                let trouble = trouble(&error).before_the_end();
+                self.state = self.after(&trouble, State::Failed);
+                return Err(trouble);
+            }
+        };
         let trip = async {
-            let requests = match prepare(client, manner.statements, &calls).await {
-                Ok(requests) => requests,
-                Err(error) => return Err((trouble(&error), State::Failed)),
-            };
             let requests = requests.chain([Request::Plain("commit")]);
             let mut answers =
                 in_one_trip(requests.map(|what| request(client, what)).collect()).await;
@@ -276,6 +282,16 @@ impl Session for PgSession {
     }
 }
 
+impl Trouble {
+    /// The same, where the end of the transaction was not sent yet.
+    fn before_the_end(self) -> Trouble {
+        match self {
+            Trouble::Server { kind: Kind::Cut, problem } => Trouble::server(Kind::Away, problem),
+            other => other,
+        }
+    }
+}
+
 /// Waits for an answer, but not for ever: a connection may be dead without anybody knowing.
 async fn within<T>(most: Duration, trip: impl Future<Output = T>) -> Result<T, Trouble> {
     tokio::time::timeout(most, trip).await.map_err(|_| {
@@ -309,4 +325,13 @@ async fn prepare<'a>(
         Some(statement) => Request::Prepared(statement, params),
         None => Request::Sent(text, params),
     }))
+}
+
+#[cfg(test)]
+impl PgSession {
+    /// As on a server that was made a standby.
+    pub(crate) async fn read_only(&self) {
+        let client = self.client.as_ref().expect("a connection");
+        client.batch_execute("set transaction read only").await.expect("is read only");
+    }
 }

@@ -1,0 +1,132 @@
+//! What is asserted about a server before anything is promised, and what a store on it stands on.
+
+use crate::error::{Context, Kind, Phase, Trouble};
+use crate::postgres::connect::{Connector, Made};
+use crate::postgres::error::trouble;
+use crate::postgres::home::Home;
+use crate::postgres::migrate::{Schema, ask};
+use crate::postgres::notify::Herald;
+use crate::postgres::pool::Connections;
+use crate::postgres::session::{Manner, Statements};
+use crate::postgres::settings::Settings;
+use crate::session::Fields;
+use crate::text::{Dialect, Texts};
+use durably_store::{Clock, Hints, StoreError};
+use std::sync::Arc;
+use tokio_postgres::Client;
+
+const PROBE: &str = include_str!("../../sql/postgres/probe.sql");
+/// The oldest server that is tried.
+const VERSION_MIN: i64 = 130_000;
+/// Connections for people's questions.
+const READERS: usize = 2;
+
+/// What a store stands on.
+pub(crate) struct Ground {
+    /// Connections for commands.
+    pub(crate) work: Connections,
+    /// Connections for people's questions: those may be many and slow.
+    pub(crate) read: Connections,
+    /// Tells other processes, and hears from them; none if the store only polls.
+    pub(crate) herald: Option<Herald>,
+    /// The store, as errors name it.
+    pub(crate) store: String,
+}
+
+/// Opens what a URL names and brings its schema up to date.
+pub(crate) async fn open(url: &str, clock: Clock, hints: &Hints) -> Result<Ground, StoreError> {
+    let settings = Settings::of(url)?;
+    let store = settings.shown();
+    let context = Context { store: &store, operation: "open", phase: Phase::Open };
+    let home = Home::start().map_err(|error| StoreError::Open {
+        store: store.clone(),
+        problem: format!("no thread can be started: {error}"),
+    })?;
+    let home = Arc::new(home);
+    let direct = settings.direct.clone();
+    let connector = Connector::new(settings, home.clone())?;
+    let prepared = prepare(&connector, &clock).await;
+    let statements = prepared.map_err(|trouble| trouble.into_error(context))?;
+    let settings = connector.settings();
+    let manner = Arc::new(Manner {
+        texts: Texts::new(Dialect::Postgres, &settings.naming),
+        clock,
+        isolation: settings.isolation,
+        statements,
+        limits: (statements == Statements::Sent).then(|| settings.limits()),
+        trip_max: settings.answer_max,
+    });
+    let herald = match (settings.listen, direct) {
+        (false, _) => None,
+        (true, None) => Some(Herald::start(connector.clone(), statements, hints)),
+        (true, Some(direct)) => {
+            let naming = settings.naming.clone();
+            let direct = Connector::new(Settings { naming, ..*direct }, home)?;
+            Some(Herald::start(direct, Statements::Prepared, hints))
+        }
+    };
+    let work = Connections::new(connector.clone(), settings.pool, manner.clone());
+    let read = Connections::new(connector.clone(), READERS, manner);
+    Ok(Ground { work, read, herald, store })
+}
+
+/// Looks at the server and migrates; tells how statements reach it.
+async fn prepare(connector: &Connector, clock: &Clock) -> Result<Statements, Trouble> {
+    let settings = connector.settings();
+    let wanted = settings.statements;
+    let first = connector.connect(wanted.unwrap_or(Statements::Prepared), None).await;
+    let (Made { client, task }, mut statements) = match (first, wanted) {
+        (Ok(made), _) => (made, wanted.unwrap_or(Statements::Prepared)),
+        // A pooler that takes no such startup parameters.
+        (Err(Trouble::Server { kind: Kind::Refused, .. }), None) => {
+            (connector.connect(Statements::Sent, None).await?, Statements::Sent)
+        }
+        (Err(trouble), _) => return Err(trouble),
+    };
+    let limits_hold = probe(&client, settings).await?;
+    if wanted.is_none() && !limits_hold {
+        // A pooler that takes them and forgets them.
+        statements = Statements::Sent;
+    }
+    Schema { client: &client, naming: &settings.naming, clock }.migrate().await?;
+    task.abort();
+    Ok(statements)
+}
+
+/// Whether the server can be used; and whether the connection has the limits that it was opened
+/// with.
+async fn probe(client: &Client, settings: &Settings) -> Result<bool, Trouble> {
+    let asking = ask(client, PROBE, &[]);
+    let answer = tokio::time::timeout(settings.answer_max, asking).await.map_err(|_| {
+        let problem = format!("the server did not answer within {:?}", settings.answer_max);
+        Trouble::server(Kind::Cut, problem)
+    })?;
+    let mut rows = answer.map_err(|error| trouble(&error))?;
+    let Some(row) = rows.first_mut() else {
+        return Err(Trouble::server(Kind::Unfit, "the server told nothing of its settings"));
+    };
+    let number = row.int()?.unwrap_or(0);
+    let version = row.text()?.unwrap_or_default();
+    if number < VERSION_MIN {
+        let problem = format!("PostgreSQL {version} is too old; 13 or newer is needed");
+        return Err(Trouble::server(Kind::Unfit, problem));
+    }
+    let encoding = row.text()?.unwrap_or_default();
+    if encoding != "UTF8" {
+        let problem = format!(
+            "the database's encoding is {encoding}; create one with encoding 'UTF8' \
+             (template template0)"
+        );
+        return Err(Trouble::server(Kind::Unfit, problem));
+    }
+    for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
+        let found = row.text()?.unwrap_or_default();
+        if found == "off" && !settings.lax {
+            let store = settings.shown();
+            let error = StoreError::Unsafe { store, setting, wanted: "on", found };
+            return Err(Trouble::Store(error));
+        }
+    }
+    let lock = row.int()?.unwrap_or(0);
+    Ok(settings.limits().lock == lock.to_string())
+}

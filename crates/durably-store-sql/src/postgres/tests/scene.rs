@@ -1,0 +1,106 @@
+//! A database for one test, and what tests ask of it beside the store.
+
+use crate::postgres::open::{Ground, open};
+use crate::postgres::session::PgSession;
+use crate::session::{Call, Param};
+use crate::text::Sql;
+use durably_kernel::Timestamp;
+use durably_store::{Clock, Hints, ManualClock, StoreError};
+
+/// A schema that one test has for itself.
+pub(super) struct Database {
+    name: String,
+    server: String,
+}
+
+impl Database {
+    pub(super) fn new(label: &str) -> Database {
+        let server = std::env::var("DURABLY_TEST_POSTGRES_URL").expect("a server");
+        let name = format!("{label}_{}", rand::random_range(0..1_000_000_000));
+        Database { name, server }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a store takes.
+    pub(super) fn url(&self) -> String {
+        format!("{}?schema={}", self.server, self.name)
+    }
+
+    /// What a driver takes.
+    pub(super) fn server_url(&self) -> &str {
+        &self.server
+    }
+
+    /// The URL with more parameters.
+    pub(super) fn url_with(&self, params: &str) -> String {
+        format!("{}&{params}", self.url())
+    }
+
+    /// A connection of the test's own.
+    pub(super) async fn client(&self) -> tokio_postgres::Client {
+        client(self.server_url()).await
+    }
+}
+
+/// A connection of the test's own.
+pub(super) async fn client(url: &str) -> tokio_postgres::Client {
+    let connecting = tokio_postgres::connect(url, tokio_postgres::NoTls);
+    let (client, connection) = connecting.await.expect("connects");
+    #[allow(clippy::disallowed_methods, reason = "nothing here is simulated")]
+    tokio::spawn(connection);
+    client
+}
+
+/// Runs statements in which ROLE and SCHEMA stand for names.
+pub(super) async fn run(client: &tokio_postgres::Client, text: &str, role: &str, schema: &str) {
+    let text = text.replace("ROLE", role).replace("SCHEMA", schema);
+    client.batch_execute(&text).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+}
+
+/// A store's URL for another user.
+pub(super) fn url_of(url: &str, role: &str, password: &str) -> String {
+    let at = url.find('@').expect("a user");
+    format!("postgres://{role}:{password}{}", &url[at..])
+}
+
+/// The port in a driver's URL.
+pub(super) fn port_of(url: &str) -> u16 {
+    let config: tokio_postgres::Config = url.parse().expect("a URL");
+    config.get_ports()[0]
+}
+
+/// A clock that nobody moves.
+pub(super) fn clock() -> Clock {
+    Clock::Manual(ManualClock::at(Timestamp(7)))
+}
+
+pub(super) async fn ground(url: &str) -> Ground {
+    open(url, Clock::Database, &Hints::default()).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Why a store does not open.
+pub(super) async fn refusal(url: &str) -> StoreError {
+    match open(url, Clock::Database, &Hints::default()).await {
+        Err(error) => error,
+        Ok(_) => panic!("{url} was opened"),
+    }
+}
+
+pub(super) async fn session(ground: &Ground) -> PgSession {
+    ground.work.session().await.unwrap_or_else(|trouble| panic!("{trouble:?}"))
+}
+
+/// Reads all rows of `durable_schema`.
+pub(super) fn load() -> Call {
+    Call { sql: Sql::SchemaLoad, params: vec![] }
+}
+
+/// Writes a row of `durable_schema`.
+pub(super) fn insert(version: i64) -> Call {
+    let text = || Param::Text(Some("x".to_owned()));
+    let params = vec![Param::Int(Some(version)), text(), text(), Param::Int(Some(0))];
+    Call { sql: Sql::SchemaInsert, params }
+}
