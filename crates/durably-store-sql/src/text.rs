@@ -141,7 +141,6 @@ statements! {
         RunById = "run_by_id";
         RunsAll = "runs_all";
         RunsByKey = "runs_by_key";
-        RunsByStatus = "runs_by_status";
         SweepLate = "sweep_late";
         SweepLost = "sweep_lost";
         TasksOfCall = "tasks_of_call";
@@ -167,6 +166,7 @@ statements! {
         InboxUnread = "inbox_unread";
         LettersInsert = "letters_insert";
         RunsByKeys = "runs_by_keys";
+        RunsByStatus = "runs_by_status";
         RunsInsert = "runs_insert";
         RunsLock = "runs_lock";
         RunsLockFree = "runs_lock_free";

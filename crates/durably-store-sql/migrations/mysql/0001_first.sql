@@ -33,8 +33,8 @@ create table if not exists durable_runs (
     ended_at bigint,
     -- Every run is in it, those without a key one after the other at its beginning.
     unique index durable_runs_key (idempotency_key, tenant),
-    -- A status changes a few times in a run's life, not with every step.
-    index durable_runs_status (status, id),
+    -- A status changes a few times in a run's life, not with every step. Nearly no run is parked.
+    index durable_runs_status (status, parked_at),
     constraint durable_runs_status_known check (
         status in ('running', 'completed', 'pending', 'failed', 'cancelled', 'terminated',
             'continued')
@@ -98,7 +98,7 @@ create table if not exists durable_tasks (
         case when state = 'ready' then ready_order end
     ) stored,
     -- The highest priority comes first; indexes that run downwards are not to be had everywhere.
-    precedence integer generated always as (-priority) stored,
+    precedence bigint generated always as (-priority) stored,
     primary key (run, place),
     index durable_tasks_stage (
         owner, call_id, due_at, lane, version, precedence, fresh, tenant, lane_order

@@ -1,7 +1,6 @@
--- Runs that cannot go on and whose turn rows wait: those are few, since they wait for no time.
+-- Runs that cannot go on and whose turn rows wait.
 select t.run
-from durable_tasks t force index (durable_tasks_stage)
-straight_join durable_runs r on r.id = t.run
-where t.owner is null and t.call_id is null and t.due_at is null and t.lane is null
-    and t.place = 0 and t.state = 'waiting' and r.parked_code is not null
+from durable_runs r force index (durable_runs_status)
+straight_join durable_tasks t force index (primary) on t.run = r.id and t.place = 0
+where r.status in ('running', 'pending') and r.parked_at is not null and t.state = 'waiting'
 order by t.run
