@@ -2,7 +2,7 @@
 
 mod connect;
 mod error;
-mod home;
+pub(crate) mod home;
 mod migrate;
 mod notify;
 mod open;

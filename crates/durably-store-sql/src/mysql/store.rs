@@ -1,0 +1,36 @@
+//! The store.
+
+use crate::error::Trouble;
+use crate::mysql::open::{Ground, open as open_ground};
+use crate::mysql::session::MySession;
+use crate::store::{Purpose, Server, SqlStore};
+use durably_store::{Clock, Gathered, Hints, StoreError};
+
+/// Where sessions of a MySQL store come from.
+pub(crate) struct Mysql(Ground);
+
+impl Server for Mysql {
+    type Session = MySession;
+
+    fn kind(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn name(&self) -> &str {
+        &self.0.store
+    }
+
+    async fn session(&self, purpose: Purpose) -> Result<MySession, Trouble> {
+        match purpose {
+            Purpose::Work => self.0.work.session().await,
+            Purpose::People => self.0.read.session().await,
+        }
+    }
+
+    /// There is no way to tell other processes; they ask from time to time.
+    fn tell(&self, _: &Gathered) {}
+}
+
+pub(crate) async fn open(url: &str, clock: Clock) -> Result<SqlStore<Mysql>, StoreError> {
+    Ok(SqlStore::new(Mysql(open_ground(url, clock).await?), Hints::default()))
+}
