@@ -8,9 +8,23 @@
 //! - SQL stands in files under `sql/`: one text where the dialects allow, otherwise one for each.
 //! - A session (`session`) is a connection in the hands of one command. Each dialect has one.
 
+mod claim;
+mod command;
+mod commit;
+mod deliver;
+mod eager;
 mod error;
+mod field;
+mod find;
+mod life;
+mod load;
 mod migrate;
-mod postgres;
+pub mod postgres;
+mod record;
 mod session;
+mod store;
+mod sweep;
 mod text;
 mod url;
+mod work;
+mod write;

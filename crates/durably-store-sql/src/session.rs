@@ -51,7 +51,8 @@ pub(crate) trait Session: Send {
     /// idling.
     fn begin(&mut self) -> impl Future<Output = Result<Began, Trouble>> + Send;
 
-    /// Asks one question after the other, in one trip where the driver can. Each statement begins
+    /// Asks one question after the other, in one trip where the driver can, within the transaction
+    /// or, where none was begun, each by itself. Each statement begins
     /// after the one before it has ended, so that it sees what that one's locks protect.
     fn ask(
         &mut self,

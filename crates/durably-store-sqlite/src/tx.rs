@@ -15,7 +15,7 @@ use durably_store::{Gathered, Hint, InboxEntry};
 use rusqlite::{Connection, Row, params};
 
 /// So many unread inbox entries are handed out at a time.
-pub(crate) const UNREAD_MAX: usize = durably_store::memory::UNREAD_MAX;
+pub(crate) const UNREAD_MAX: usize = durably_store::rows::UNREAD_MAX;
 
 /// One transaction.
 pub(crate) struct Tx<'a> {

@@ -15,6 +15,7 @@ mod find;
 mod hint;
 pub mod memory;
 mod port;
+pub mod rows;
 
 pub use answer::{
     AskAnswer, BeatAnswer, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork, CommitAnswer,

@@ -8,8 +8,8 @@ use tokio_postgres::error::{DbError, Severity};
 /// What a code means.
 pub(crate) fn kind_of(code: &str) -> Kind {
     match code {
-        // Serialization failure, deadlock.
-        "40001" | "40P01" => Kind::Repeat,
+        // Serialization failure, deadlock, somebody else inserted the same meanwhile.
+        "40001" | "40P01" | "23505" => Kind::Repeat,
         // A lock was not to be had in time, or is in use.
         "55P03" | "55006" => Kind::Busy,
         // Stopped, crashed or starting; cancelled or out of time; idle for too long.
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn codes_decide_what_an_error_means() {
         for (kind, codes) in [
-            (Kind::Repeat, ["40001", "40P01"].as_slice()),
+            (Kind::Repeat, ["23505", "40001", "40P01"].as_slice()),
             (Kind::Busy, &["55P03", "55006"]),
             (
                 Kind::Away,
@@ -161,9 +161,9 @@ mod tests {
             (
                 Kind::Refused,
                 &[
-                    "08P01", "0A000", "21000", "22021", "22P05", "23502", "23505", "23514",
-                    "25P02", "40002", "42601", "42703", "42P01", "53400", "54000", "58P01",
-                    "XX000", "", "4",
+                    "08P01", "0A000", "21000", "22021", "22P05", "23502", "23514", "25P02",
+                    "40002", "42601", "42703", "42P01", "53400", "54000", "58P01", "XX000", "",
+                    "4",
                 ],
             ),
         ] {

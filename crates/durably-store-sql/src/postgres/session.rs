@@ -180,7 +180,8 @@ impl PgSession {
 
     async fn try_ask(&mut self, calls: Vec<Call>) -> Result<Vec<Vec<PgRow>>, Trouble> {
         let manner = self.manner.clone();
-        let client = self.set_out(&[State::Open])?;
+        let before = self.state;
+        let client = self.set_out(&[State::Clean, State::Open])?;
         let calls = texts(&manner, &calls);
         let trip = async {
             let requests = prepare(client, manner.statements, &calls).await?;
@@ -191,7 +192,7 @@ impl PgSession {
         };
         match within(manner.trip_max, trip).await? {
             Ok(answers) => {
-                self.state = State::Open;
+                self.state = before;
                 Ok(answers
                     .into_iter()
                     .map(|rows| rows.into_iter().map(PgRow::from).collect())

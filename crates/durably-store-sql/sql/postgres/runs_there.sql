@@ -1,0 +1,1 @@
+select id from durable_runs where id = any($1)

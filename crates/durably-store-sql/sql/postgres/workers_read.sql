@@ -1,0 +1,5 @@
+select
+    id, worker_group, status, max_concurrency, current_load, queues, can, hostname, version,
+    started_at, last_heartbeat_at
+from durable_workers
+where id = any($1)

@@ -1,0 +1,9 @@
+select
+    id, tenant, workflow_type, version, queue, priority, idempotency_key, input_hash, attributes,
+    status, head, inbox_last, inbox_used, turn_counter, parked_code, parked_reason, parked_times,
+    parked_at, waits, retries, last_error, created_at, started_at, ended_at
+from durable_runs
+where idempotency_key = $5 and ($1 is null or id < $1)
+    and ($2 is null or tenant = $2) and ($3 is null or workflow_type = $3)
+order by id desc
+limit $4

@@ -1,0 +1,5 @@
+select run, place
+from durable_tasks
+where owner is not null and (deadline <= $1 or (heartbeat_by <= $1 and state = 'claimed'))
+order by run, place
+limit $2

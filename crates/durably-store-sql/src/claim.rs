@@ -1,0 +1,294 @@
+//! Fair claims: tenants in turn.
+//!
+//! A claim finds the highest level (priority, then tasks of started runs before new ones) that any
+//! of the wanted keys has, goes from one tenant's head to the next, beginning behind the cursor,
+//! and takes one task of each in rounds. It reads first what there is to take, then locks as many
+//! of each key and tenant as it takes, and no more: a row that is locked and not taken would hide
+//! from everybody else. What it costs depends on how many tasks it takes and how many tenants it
+//! meets, never on how many tasks wait.
+
+use crate::command::Command;
+use crate::eager::{Key, key_params, keys};
+use crate::error::Trouble;
+use crate::field::{Columns, limit};
+use crate::record::read_task;
+use crate::session::{Call, Param, Session};
+use crate::text::Sql;
+use crate::work::{Work, worker};
+use durably_kernel::{RunId, Tenant};
+use durably_store::rows::{At, Row};
+use durably_store::{ClaimCall, Claimed, ClaimedTask, Want, WorkerStatus};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Takes tasks.
+pub(crate) struct Claims {
+    pub(crate) call: ClaimCall,
+}
+
+/// Tasks of one level are shared out before those of the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Level {
+    priority: Reverse<i64>,
+    fresh: i64,
+}
+
+impl Level {
+    /// Comes before every other.
+    const ABOVE_ALL: Level = Level { priority: Reverse(i64::MAX), fresh: 1 };
+
+    fn params(self) -> [Param; 2] {
+        [Param::Int(Some(self.priority.0)), Param::Int(Some(self.fresh))]
+    }
+}
+
+/// A level, and the keys that have it.
+struct Tops<'k> {
+    level: Level,
+    keys: Vec<&'k Key>,
+}
+
+/// The tasks of one key and tenant.
+struct Lane<'k> {
+    key: &'k Key,
+    tenant: Tenant,
+    /// The order of those that were looked at and are not planned to be taken yet.
+    heads: VecDeque<i64>,
+    /// How many are planned to be taken.
+    takes: i64,
+}
+
+impl Command for Claims {
+    const NAME: &'static str = "claim";
+
+    type Answer = Claimed;
+
+    async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Claimed, Trouble> {
+        let call = &self.call;
+        work.lock_worker(&call.who).await?;
+        let row = work.state.workers.get(&call.who);
+        if !row.is_some_and(|worker| worker.row.status == WorkerStatus::Active) {
+            return Ok(Claimed::Refused);
+        }
+        let params = vec![worker(&call.who), Param::Id(Some(call.id.0))];
+        let rows = work.ask(Sql::TasksOfCall, params).await?;
+        let before = rows.into_iter().map(read_task).collect::<Result<Vec<_>, _>>()?;
+        let mut taken: Vec<At> = before.iter().map(|(run, row)| (*run, row.place)).collect();
+        let mut cursor = call.cursor.clone();
+        if before.is_empty() {
+            for want in &call.wants {
+                taken.extend(self.take(work, want, &mut cursor).await?);
+            }
+        }
+        take_up(work, before).await?;
+        let tasks = claimed_tasks(work, &taken).await?;
+        Ok(Claimed::Tasks { tasks, cursor, now: work.now })
+    }
+}
+
+impl Claims {
+    /// Levels one after the other, until there are enough.
+    async fn take<S: Session>(
+        &self,
+        work: &mut Work<'_, S>,
+        want: &Want,
+        cursor: &mut Option<Tenant>,
+    ) -> Result<Vec<At>, Trouble> {
+        let keys = keys(&self.call.queues, &want.any);
+        let (mut taken, mut above) = (Vec::new(), Level::ABOVE_ALL);
+        while taken.len() < want.most {
+            let Some(tops) = tops(work, &keys, above).await? else { break };
+            let of_level = self.take_level(work, &tops, want.most - taken.len(), cursor).await?;
+            if of_level.is_empty() {
+                // Whatever is left of the level is in somebody else's hands.
+                above = tops.level;
+            }
+            taken.extend(of_level);
+        }
+        Ok(taken)
+    }
+
+    /// Takes tasks of a level in rounds, as far as one look at it reaches.
+    async fn take_level<S: Session>(
+        &self,
+        work: &mut Work<'_, S>,
+        tops: &Tops<'_>,
+        most: usize,
+        cursor: &mut Option<Tenant>,
+    ) -> Result<Vec<At>, Trouble> {
+        let circle = circle(work, tops, cursor.as_ref(), most).await?;
+        let mut lanes = lanes(work, tops, &circle, most).await?;
+        let rounds = plan(&circle, &mut lanes, most);
+        let mut locked = lock(work, tops.level, &lanes).await?;
+        let mut taken = Vec::new();
+        for lane in rounds {
+            let Some(at) = locked.get_mut(lane).and_then(VecDeque::pop_front) else { continue };
+            work.state.take_row(&self.call, at, work.now);
+            *cursor = Some(lanes[lane].tenant.clone());
+            taken.push(at);
+        }
+        if !taken.is_empty() {
+            // Later statements of this claim must not meet them again.
+            work.write().await?;
+        }
+        Ok(taken)
+    }
+}
+
+/// The highest level below one that any key has.
+async fn tops<'k, S: Session>(
+    work: &mut Work<'_, S>,
+    keys: &'k BTreeSet<Key>,
+    above: Level,
+) -> Result<Option<Tops<'k>>, Trouble> {
+    let params = key_params(keys.iter()).into_iter().chain(above.params()).collect();
+    let mut tops: Option<Tops<'k>> = None;
+    for mut row in work.ask(Sql::ClaimLevels, params).await? {
+        let Some(key) = keys.iter().nth(row.number::<usize>("key")? - 1) else { continue };
+        let priority = Reverse(row.number("priority")?);
+        let level = Level { priority, fresh: row.number("fresh")? };
+        match &mut tops {
+            Some(tops) if tops.level == level => tops.keys.push(key),
+            Some(tops) if tops.level < level => {}
+            _ => tops = Some(Tops { level, keys: vec![key] }),
+        }
+    }
+    Ok(tops)
+}
+
+/// The tenants of a level in a circle that begins behind the cursor, no more than are needed; with
+/// the keys that each has.
+async fn circle<S: Session>(
+    work: &mut Work<'_, S>,
+    tops: &Tops<'_>,
+    cursor: Option<&Tenant>,
+    most: usize,
+) -> Result<Vec<(Tenant, Vec<usize>)>, Trouble> {
+    let call = |after: Option<&Tenant>| {
+        let after = Param::Text(after.map(ToString::to_string));
+        let keys = key_params(tops.keys.iter().copied());
+        let params = keys.into_iter().chain(tops.level.params()).chain([after, limit(most)]);
+        Call { sql: Sql::ClaimTenants, params: params.collect() }
+    };
+    let from_first = cursor.map(|_| call(None));
+    let calls = [call(cursor)].into_iter().chain(from_first).collect();
+    let mut circle: BTreeMap<(bool, Tenant), Vec<usize>> = BTreeMap::new();
+    for (part, rows) in work.session.ask(calls).await?.into_iter().enumerate() {
+        for mut row in rows {
+            let key = row.number::<usize>("key")? - 1;
+            let tenant = Tenant::from(row.words("tenant")?);
+            let wrapped = part == 1;
+            // Behind the cursor the circle is closed.
+            if !wrapped || cursor.is_some_and(|cursor| tenant <= *cursor) {
+                circle.entry((wrapped, tenant)).or_default().push(key);
+            }
+        }
+    }
+    Ok(circle.into_iter().take(most).map(|((_, tenant), keys)| (tenant, keys)).collect())
+}
+
+/// The heads of each key and tenant, as many as are needed if all tenants have enough.
+async fn lanes<'k, S: Session>(
+    work: &mut Work<'_, S>,
+    tops: &Tops<'k>,
+    circle: &[(Tenant, Vec<usize>)],
+    most: usize,
+) -> Result<Vec<Lane<'k>>, Trouble> {
+    let of_circle =
+        circle.iter().flat_map(|(tenant, keys)| keys.iter().map(move |key| (tenant, key)));
+    let mut lanes: Vec<Lane<'k>> = of_circle
+        .map(|(tenant, key)| {
+            let tenant = tenant.clone();
+            Lane { key: tops.keys[*key], tenant, heads: VecDeque::new(), takes: 0 }
+        })
+        .collect();
+    if lanes.is_empty() {
+        return Ok(lanes);
+    }
+    let share = most.div_ceil(circle.len());
+    let params = lane_params(&lanes).into_iter().chain(tops.level.params()).chain([limit(share)]);
+    for mut row in work.ask(Sql::ClaimHeads, params.collect()).await? {
+        let lane = row.number::<usize>("lane")? - 1;
+        let order = row.number("ready_order")?;
+        if let Some(lane) = lanes.get_mut(lane) {
+            lane.heads.push_back(order);
+        }
+    }
+    lanes.iter_mut().for_each(|lane| lane.heads.make_contiguous().sort_unstable());
+    Ok(lanes)
+}
+
+/// Shares out in rounds: the lane from which each task is taken, in order.
+fn plan(circle: &[(Tenant, Vec<usize>)], lanes: &mut [Lane<'_>], most: usize) -> Vec<usize> {
+    let mut first = 0;
+    let mut stops: VecDeque<std::ops::Range<usize>> = VecDeque::new();
+    for (_, keys) in circle {
+        stops.push_back(first..first + keys.len());
+        first += keys.len();
+    }
+    let mut rounds = Vec::new();
+    while let Some(stop) = stops.pop_front().filter(|_| rounds.len() < most) {
+        // The tenant's oldest, whichever key it has.
+        let oldest = stop.clone().filter(|lane| !lanes[*lane].heads.is_empty());
+        let Some(lane) = oldest.min_by_key(|lane| lanes[*lane].heads[0]) else { continue };
+        lanes[lane].heads.pop_front();
+        lanes[lane].takes += 1;
+        rounds.push(lane);
+        stops.push_back(stop);
+    }
+    rounds
+}
+
+/// Locks as many of each lane as are planned to be taken; whatever somebody else has locked is left
+/// to them, and the next one comes instead.
+async fn lock<S: Session>(
+    work: &mut Work<'_, S>,
+    level: Level,
+    lanes: &[Lane<'_>],
+) -> Result<Vec<VecDeque<At>>, Trouble> {
+    let mut locked = vec![VecDeque::new(); lanes.len()];
+    if lanes.is_empty() {
+        return Ok(locked);
+    }
+    let takes = Param::Ints(lanes.iter().map(|lane| Some(lane.takes)).collect());
+    let params = lane_params(lanes).into_iter().chain([takes]).chain(level.params()).collect();
+    let mut rows = Vec::new();
+    for mut row in work.ask(Sql::ClaimTake, params).await? {
+        let lane = row.number::<usize>("lane")? - 1;
+        let (run, task) = read_task(row)?;
+        rows.push((lane, run, task));
+    }
+    rows.sort_by_key(|(lane, run, task)| (*lane, task.order, *run, task.place));
+    for (lane, run, task) in &rows {
+        if let Some(lane) = locked.get_mut(*lane) {
+            lane.push_back((*run, task.place));
+        }
+    }
+    take_up(work, rows.into_iter().map(|(_, run, task)| (run, task)).collect()).await?;
+    Ok(locked)
+}
+
+fn lane_params(lanes: &[Lane<'_>]) -> Vec<Param> {
+    let tenants = lanes.iter().map(|lane| Some(lane.tenant.to_string())).collect();
+    let mut params = key_params(lanes.iter().map(|lane| lane.key));
+    params.push(Param::Texts(tenants));
+    params
+}
+
+/// Takes up tasks that are locked, and reads their runs in a later statement.
+async fn take_up<S: Session>(
+    work: &mut Work<'_, S>,
+    tasks: Vec<(RunId, Row)>,
+) -> Result<(), Trouble> {
+    work.read_runs(tasks.iter().map(|(run, _)| *run).collect()).await?;
+    tasks.into_iter().try_for_each(|(run, task)| work.add_task(run, task))
+}
+
+/// Claimed rows as their worker gets them.
+async fn claimed_tasks<S: Session>(
+    work: &mut Work<'_, S>,
+    taken: &[At],
+) -> Result<Vec<ClaimedTask>, Trouble> {
+    work.read_for_turns(taken.iter().map(|(run, _)| *run)).await?;
+    Ok(taken.iter().map(|(run, place)| work.state.claimed_task(*run, *place)).collect())
+}

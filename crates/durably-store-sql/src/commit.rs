@@ -1,0 +1,290 @@
+//! Changes of runs. A batch is one transaction: what is looked at comes in two trips (runs, then
+//! their tasks), what is written in a third.
+
+use crate::command::Command;
+use crate::eager::{Registered, begins, foremost_call, read_foremost};
+use crate::error::Trouble;
+use crate::field::Columns;
+use crate::session::{Call, Param, Session};
+use crate::text::Sql;
+use crate::work::{Work, at, ids, unread, worker};
+use crate::write::Table;
+use durably_kernel::{CommitId, Event, Place, RunId, WorkerId};
+use durably_store::rows::{At, State, UNREAD_MAX};
+use durably_store::{Base, CommitAnswer, Committer, Delivery, Foremost, RunCommit, WorkerStatus};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What becomes of members whose run somebody else has locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Locked {
+    /// They are left out: no answer.
+    LeftOut,
+    /// They are waited for.
+    Awaited,
+}
+
+/// A batch of commits.
+pub(crate) struct Commit {
+    pub(crate) who: Option<WorkerId>,
+    pub(crate) registered: Option<Arc<Registered>>,
+    pub(crate) batch: Arc<Vec<RunCommit>>,
+    /// The events of each as they are stored.
+    pub(crate) events: Arc<Vec<String>>,
+    /// Which of them are to be done.
+    pub(crate) members: Vec<usize>,
+    pub(crate) locked: Locked,
+}
+
+impl Command for Commit {
+    const NAME: &'static str = "commit";
+
+    /// An answer for each member; none for one that was left out.
+    type Answer = Vec<Option<CommitAnswer>>;
+
+    async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Self::Answer, Trouble> {
+        let who = self.look_at_runs(work).await?;
+        let left_out = self.left_out(work).await?;
+        let (locks, questions) = self.tasks(&work.state, &left_out);
+        load(work, locks, questions).await?;
+        let mut history = Table::default();
+        let mut answers = Vec::with_capacity(self.members.len());
+        for &member in &self.members {
+            let commit = &self.batch[member];
+            if targets(commit).any(|run| left_out.contains(&run)) {
+                answers.push(None);
+                continue;
+            }
+            if let Some(trace) = &commit.trace {
+                work.traces.insert(commit.run, trace.clone());
+            }
+            let answer = work.state.commit(who.as_ref(), commit, work.now);
+            if matches!(answer, CommitAnswer::Committed(_)) && !commit.events.is_empty() {
+                let first = match &commit.base {
+                    Base::New(_) => 1,
+                    Base::Head(head) => head.0 + 1,
+                };
+                history.history(commit, first, work.now, self.events[member].clone())?;
+            }
+            answers.push(Some(answer));
+        }
+        work.also.extend(history.call(Sql::HistoryInsert));
+        Ok(answers)
+    }
+}
+
+impl Commit {
+    fn commits(&self) -> impl Iterator<Item = &RunCommit> {
+        self.members.iter().map(|member| &self.batch[*member])
+    }
+
+    /// Locks the runs; finds those that starts would meet; looks at what waits for the committer.
+    async fn look_at_runs<S: Session>(
+        &self,
+        work: &mut Work<'_, S>,
+    ) -> Result<Option<Committer>, Trouble> {
+        let mut calls = vec![Call {
+            sql: match self.locked {
+                Locked::LeftOut => Sql::RunsLockFree,
+                Locked::Awaited => Sql::RunsLock,
+            },
+            params: vec![ids(self.runs())],
+        }];
+        let keys = self.keys();
+        let asks_keys = keys.is_some();
+        calls.extend(keys);
+        let begins = begins(self.commits());
+        let asks_worker = begins.any() && self.who.is_some() && self.registered.is_some();
+        if let (Some(who), Some(registered), true) = (&self.who, &self.registered, asks_worker) {
+            calls.push(Call { sql: Sql::WorkerById, params: vec![worker(who)] });
+            calls.push(foremost_call(registered, begins));
+        }
+        let mut answers = work.session.ask(calls).await?.into_iter();
+        let mut next = || answers.next().unwrap_or_default();
+        work.add_runs(next())?;
+        if asks_keys {
+            work.add_runs(next())?;
+        }
+        let Some(who) = self.who.clone() else { return Ok(None) };
+        let mut committer = Committer { id: who, active: false, turns: None, activities: None };
+        if asks_worker {
+            work.add_workers(next())?;
+            let worker = work.state.workers.get(&committer.id);
+            committer.active = worker.is_some_and(|w| w.row.status == WorkerStatus::Active);
+            let (turns, activities): (Option<Foremost>, _) = read_foremost(next())?;
+            (committer.turns, committer.activities) = (turns, activities);
+        }
+        Ok(Some(committer))
+    }
+
+    /// Every run that a member touches, starts included: a repeated one meets its run.
+    fn runs(&self) -> BTreeSet<RunId> {
+        self.commits().flat_map(targets).collect()
+    }
+
+    /// The question for runs with the keys of starts.
+    fn keys(&self) -> Option<Call> {
+        let (mut tenants, mut keys) = (Vec::new(), Vec::new());
+        for commit in self.commits() {
+            let Base::New(new) = &commit.base else { continue };
+            let Some(key) = &new.check.key else { continue };
+            tenants.push(Some(new.identity.tenant.to_string()));
+            keys.push(Some(key.clone()));
+        }
+        let params = vec![Param::Texts(tenants), Param::Texts(keys.clone())];
+        (!keys.is_empty()).then_some(Call { sql: Sql::RunsByKeys, params })
+    }
+
+    /// Runs that are there and were not to be had.
+    async fn left_out<S: Session>(
+        &self,
+        work: &mut Work<'_, S>,
+    ) -> Result<BTreeSet<RunId>, Trouble> {
+        let starts: BTreeSet<RunId> = self.commits().filter(|c| starts(c)).map(|c| c.run).collect();
+        let missing = |run: &RunId| !work.state.runs.contains(run);
+        let missing: Vec<RunId> = self.runs().into_iter().filter(missing).collect();
+        // A start's run is not there, mostly; one that is there and locked is met by its insertion.
+        let expected = missing.iter().all(|run| starts.contains(run));
+        if missing.is_empty() || expected || self.locked == Locked::Awaited {
+            return Ok(BTreeSet::new());
+        }
+        let rows = work.ask(Sql::RunsThere, vec![ids(missing)]).await?;
+        rows.into_iter().map(|mut row| Ok(RunId(row.uuid("id")?))).collect()
+    }
+
+    /// The questions for tasks that members may touch, and for what inboxes have for them.
+    fn tasks(&self, state: &State, left_out: &BTreeSet<RunId>) -> (Questions, Questions) {
+        let here = |run: &RunId| state.runs.contains(run) && !left_out.contains(run);
+        let mut places: BTreeSet<At> = BTreeSet::new();
+        let mut whole: BTreeSet<RunId> = BTreeSet::new();
+        let mut reads: BTreeMap<RunId, (u64, usize)> = BTreeMap::new();
+        let mut found = Found::default();
+        for commit in self.commits().filter(|commit| here(&commit.run)) {
+            match ends(commit) {
+                true => drop(whole.insert(commit.run)),
+                false => places.extend(places_of(commit)),
+            }
+            reads.insert(commit.run, unread_of(commit));
+            for delivery in commit.deliveries.iter().filter(|delivery| here(&delivery.run)) {
+                found.add(delivery, &mut places);
+            }
+        }
+        places.retain(|(run, _)| !whole.contains(run));
+        let runs = reads.iter().filter_map(|(run, (after, most))| {
+            let record = state.runs.get(run)?;
+            Some((record, ((*after).max(record.inbox_used), *most)))
+        });
+        let unread = unread(runs);
+        let locks = [
+            at(Sql::TasksLock, places),
+            (!whole.is_empty()).then(|| Call { sql: Sql::TasksLockAll, params: vec![ids(whole)] }),
+        ];
+        (locks, [unread, found.call()])
+    }
+}
+
+/// Two questions, if there is something to ask.
+pub(crate) type Questions = [Option<Call>; 2];
+
+/// Asks for tasks, then for inbox entries (unread ones, then found ones), and takes them up.
+pub(crate) async fn load<S: Session>(
+    work: &mut Work<'_, S>,
+    locks: Questions,
+    questions: Questions,
+) -> Result<(), Trouble> {
+    let [first, second] = &locks;
+    let tasks = first.iter().chain(second).count();
+    let [unread, found] = &questions;
+    let (unread, found) = (unread.is_some(), found.is_some());
+    let calls: Vec<Call> = locks.into_iter().chain(questions).flatten().collect();
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let mut answers = work.session.ask(calls).await?.into_iter();
+    for rows in answers.by_ref().take(tasks) {
+        work.add_tasks(rows)?;
+    }
+    if unread {
+        work.add_entries(answers.next().unwrap_or_default())?;
+    }
+    if found {
+        work.add_found(answers.next().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Deliveries whose ids are looked for.
+#[derive(Default)]
+pub(crate) struct Found {
+    runs: Vec<Option<uuid::Uuid>>,
+    ids: Vec<Option<String>>,
+}
+
+impl Found {
+    /// A delivery needs the run's turn row, and the row of its claim.
+    pub(crate) fn add(&mut self, delivery: &Delivery, places: &mut BTreeSet<At>) {
+        self.runs.push(Some(delivery.run.0));
+        self.ids.push(Some(delivery.id.clone()));
+        places.insert((delivery.run, Place::TURN));
+        places.extend(delivery.claim.iter().map(|held| (delivery.run, held.claim.place)));
+    }
+
+    pub(crate) fn call(self) -> Option<Call> {
+        let params = vec![Param::Ids(self.runs.clone()), Param::Texts(self.ids)];
+        (!self.runs.is_empty()).then_some(Call { sql: Sql::InboxFind, params })
+    }
+}
+
+/// The run that a commit changes, and those that it delivers to.
+fn targets(commit: &RunCommit) -> impl Iterator<Item = RunId> {
+    let delivered = commit.deliveries.iter().map(|delivery| delivery.run);
+    std::iter::once(commit.run).chain(delivered)
+}
+
+fn starts(commit: &RunCommit) -> bool {
+    matches!(commit.base, Base::New(_))
+}
+
+fn ends(commit: &RunCommit) -> bool {
+    commit.summary.as_ref().is_some_and(|summary| summary.status.has_ended())
+}
+
+/// The rows that a commit of an open run may touch.
+fn places_of(commit: &RunCommit) -> impl Iterator<Item = At> {
+    let claims = commit.claims.iter().chain(&commit.holder).map(|claim| claim.place);
+    let all = claims.chain(commit.tasks.keys().copied()).chain([Place::TURN]);
+    all.map(|place| (commit.run, place))
+}
+
+/// The inbox entries that a commit may read: after which number, and how many.
+fn unread_of(commit: &RunCommit) -> (u64, usize) {
+    match ends(commit) {
+        // Whatever is left over becomes dead letters.
+        true => (0, usize::MAX),
+        false => (commit.inbox_used, UNREAD_MAX),
+    }
+}
+
+/// Whether a commit is in the history, looked up under the run's lock.
+pub(crate) struct LookUp {
+    pub(crate) run: RunId,
+    pub(crate) commit: CommitId,
+}
+
+impl Command for LookUp {
+    const NAME: &'static str = "look up";
+
+    type Answer = bool;
+
+    async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<bool, Trouble> {
+        let lock = Call { sql: Sql::RunsLock, params: vec![ids([self.run])] };
+        let params = vec![Param::Id(Some(self.run.0)), Param::Id(Some(self.commit.0))];
+        let answers = work.session.ask(vec![lock, Call { sql: Sql::HistoryLookUp, params }]);
+        Ok(answers.await?.last().is_some_and(|rows| !rows.is_empty()))
+    }
+}
+
+/// The events of each commit as they are stored.
+pub(crate) fn stored_events(batch: &[RunCommit]) -> Vec<String> {
+    batch.iter().map(|commit| Event::list_to_json(&commit.events)).collect()
+}
