@@ -175,7 +175,7 @@ fn lost_for_good(id: &ActivityId, at: Timestamp) -> Event {
     );
     Event::ActivityFailed {
         activity_id: id.clone(),
-        error: error.code(Code::LOST.as_str()),
+        error: Box::new(error.code(Code::LOST.as_str())),
         will_retry: false,
         retry_in_ms: None,
         place: None,
@@ -209,11 +209,11 @@ impl Failed<'_> {
         let sequel = self.sequel(run, error);
         Event::ActivityFailed {
             activity_id: self.id.clone(),
-            error: error.clone(),
+            error: Box::new(error.clone()),
             will_retry: sequel.will_retry,
             retry_in_ms: sequel.retry_in_ms,
             place: sequel.place,
-            attempt: self.attempt.cloned(),
+            attempt: self.attempt.cloned().map(Box::new),
             details: self.details.clone().filter(|_| sequel.will_retry),
             dead: sequel.dead,
             at: self.at,
@@ -235,7 +235,7 @@ impl Failed<'_> {
             will_retry: sequel.will_retry,
             retry_in_ms: sequel.retry_in_ms,
             place: sequel.place,
-            attempt: self.attempt.cloned(),
+            attempt: self.attempt.cloned().map(Box::new),
             details: self.details.clone().filter(|_| sequel.will_retry),
             dead: sequel.dead,
             at: self.at,

@@ -7,53 +7,53 @@ use crate::action::Action;
 use crate::code::Code;
 use crate::event::Event;
 use crate::failure::{Failure, FailureKind};
-use crate::id::{ActivityId, Place};
+use crate::id::{ActivityId, ActivityType};
+use crate::options::ActivityOptions;
+use crate::payload::Payload;
 use crate::run::Run;
 use crate::time::to_millis;
 use crate::validate::{self, Invalid};
+use std::sync::Arc;
 
 /// The events that an action becomes; none once the run has ended.
-pub(crate) fn decide(run: &Run, action: &Action) -> Vec<Event> {
+pub(crate) fn decide(run: &Run, action: Action) -> Vec<Event> {
     if run.status.has_ended() {
         return vec![];
     }
     match action {
-        Action::ScheduleActivity { id, .. } => match schedule(run, action) {
-            Ok(event) => vec![event],
-            Err(error) => end_failed(run, error.from_origin(id.as_str())),
-        },
-        Action::CancelActivity { id } if run.activities.contains_key(id) => {
-            vec![cancelled(id, "cancelled by the workflow")]
+        Action::ScheduleActivity { id, activity_type, input, options, inline } => {
+            let asked = Scheduled { id, activity_type, input, options, inline };
+            match asked.check(run) {
+                Ok(()) => vec![asked.event(run)],
+                Err(error) => end_failed(run, error.from_origin(asked.id.as_str())),
+            }
+        }
+        Action::CancelActivity { id } if run.activities.contains_key(&id) => {
+            vec![cancelled(&id, "cancelled by the workflow")]
         }
         Action::StartTimer { id, delay } => {
-            if run.knows_timer(id) {
+            if run.knows_timer(&id) {
                 return end_failed(run, used_twice("timer", id.as_str()).from_origin(id.as_str()));
             }
             let checked = validate::check_name("timer id", id.as_str())
-                .and_then(|()| validate::check_delay("timer", *delay));
+                .and_then(|()| validate::check_delay("timer", delay));
             if let Err(invalid) = checked {
                 return end_failed(run, invalid_action(&invalid).from_origin(id.as_str()));
             }
-            let place = next_places(run, 1)[0];
-            vec![Event::TimerStarted {
-                timer_id: id.clone(),
-                duration_ms: to_millis(*delay),
-                place,
-            }]
+            let place = run.free_places().next().expect("places never end");
+            vec![Event::TimerStarted { timer_id: id, duration_ms: to_millis(delay), place }]
         }
-        Action::CancelTimer { id } if run.timers.contains_key(id) => {
-            vec![Event::TimerCancelled { timer_id: id.clone() }]
+        Action::CancelTimer { id } if run.timers.contains_key(&id) => {
+            vec![Event::TimerCancelled { timer_id: id }]
         }
         Action::CancelActivity { .. } | Action::CancelTimer { .. } => vec![],
-        Action::Complete { output } => match validate::check_payload("output", output) {
-            Ok(()) => {
-                end(run, "the run completed", Event::WorkflowCompleted { result: output.clone() })
-            }
+        Action::Complete { output } => match validate::check_payload("output", &output) {
+            Ok(()) => end(run, "the run completed", Event::WorkflowCompleted { result: output }),
             Err(invalid) => end_failed(run, invalid_action(&invalid)),
         },
-        Action::Fail { error } => end_failed(run, error.clone()),
+        Action::Fail { error } => end_failed(run, error),
         Action::Cancelled { reason } => {
-            end(run, reason, Event::WorkflowCancelled { reason: reason.clone() })
+            end(run, &reason, Event::WorkflowCancelled { reason: reason.clone() })
         }
     }
 }
@@ -91,47 +91,52 @@ pub(crate) fn end(run: &Run, reason: &str, last: Event) -> Vec<Event> {
 }
 
 fn end_failed(run: &Run, error: Failure) -> Vec<Event> {
-    end(run, "the run failed", Event::WorkflowFailed { error })
+    end(run, "the run failed", Event::WorkflowFailed { error: Box::new(error) })
 }
 
 fn cancelled(id: &ActivityId, reason: &str) -> Event {
     Event::ActivityCancelled { activity_id: id.clone(), reason: reason.to_owned() }
 }
 
-fn schedule(run: &Run, action: &Action) -> Result<Event, Failure> {
-    let Action::ScheduleActivity { id, activity_type, input, options, inline } = action else {
-        unreachable!("called for scheduling actions only");
-    };
-    if run.knows_activity(id) {
-        return Err(used_twice("activity", id.as_str()));
-    }
-    validate::check_name("activity id", id.as_str())
-        .and_then(|()| validate::check_name("activity type", activity_type.as_str()))
-        .and_then(|()| validate::check_payload("activity input", input))
-        .and_then(|()| options.check())
-        .map_err(|invalid| invalid_action(&invalid))?;
-    let wanted = [
-        !inline,
-        options.schedule_to_start.is_some() && !inline,
-        options.schedule_to_close.is_some(),
-    ];
-    let mut free = next_places(run, wanted.iter().filter(|w| **w).count()).into_iter();
-    let [place, start_place, close_place] =
-        wanted.map(|wanted| wanted.then(|| free.next()).flatten());
-    Ok(Event::ActivityScheduled {
-        activity_id: id.clone(),
-        activity_type: activity_type.clone(),
-        input: input.clone(),
-        options: options.clone(),
-        inline: *inline,
-        place,
-        start_place,
-        close_place,
-    })
+/// An activity that is asked for.
+struct Scheduled {
+    id: ActivityId,
+    activity_type: ActivityType,
+    input: Payload,
+    options: Arc<ActivityOptions>,
+    inline: bool,
 }
 
-fn next_places(run: &Run, count: usize) -> Vec<Place> {
-    run.free_places().take(count).collect()
+impl Scheduled {
+    fn check(&self, run: &Run) -> Result<(), Failure> {
+        if run.knows_activity(&self.id) {
+            return Err(used_twice("activity", self.id.as_str()));
+        }
+        validate::check_name("activity id", self.id.as_str())
+            .and_then(|()| validate::check_name("activity type", self.activity_type.as_str()))
+            .and_then(|()| validate::check_payload("activity input", &self.input))
+            .and_then(|()| self.options.check())
+            .map_err(|invalid| invalid_action(&invalid))
+    }
+
+    fn event(self, run: &Run) -> Event {
+        let Scheduled { id, activity_type, input, options, inline } = self;
+        let mut free = run.free_places();
+        let mut place_if = |wanted: bool| wanted.then(|| free.next()).flatten();
+        let place = place_if(!inline);
+        let start_place = place_if(options.schedule_to_start.is_some() && !inline);
+        let close_place = place_if(options.schedule_to_close.is_some());
+        Event::ActivityScheduled {
+            activity_id: id,
+            activity_type,
+            input,
+            options,
+            inline,
+            place,
+            start_place,
+            close_place,
+        }
+    }
 }
 
 fn used_twice(what: &str, id: &str) -> Failure {

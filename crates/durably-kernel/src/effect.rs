@@ -5,10 +5,11 @@
 //! in a worker's hands, which become cancelling.
 
 use crate::event::{Event, TimeoutKind};
-use crate::id::{Place, Queue, Seq};
+use crate::id::{ActivityId, Place, Queue, Seq};
 use crate::options::ActivityOptions;
 use crate::run::{Activity, Phase, Run};
 use crate::task::{TaskChange, TaskKind, TaskPut};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The changes that the event with number `seq` makes to the run's rows. `run` is none for event 1.
@@ -33,9 +34,9 @@ pub(crate) fn effects(run: Option<&Run>, event: &Event, seq: Seq) -> Vec<TaskCha
         | Event::ActivityTimedOut { activity_id, retry_in_ms, place, attempt, details, .. } => {
             let activity = &run.activities[activity_id];
             let mut put = match (activity.place, *place) {
-                (Some(place), _) => activity_put(run, activity, activity_id.as_str(), place, seq),
+                (Some(place), _) => activity_put(run, activity, activity_id, place, seq),
                 (None, Some(place)) => TaskPut {
-                    target: activity_id.to_string(),
+                    target: activity_id.clone().into(),
                     ..plain_put(run, TaskKind::Retry, place, seq)
                 },
                 (None, None) => unreachable!("an inline step waits at a place of its own"),
@@ -47,7 +48,7 @@ pub(crate) fn effects(run: Option<&Run>, event: &Event, seq: Seq) -> Vec<TaskCha
         }
         Event::TimerStarted { timer_id, duration_ms, place } => {
             vec![TaskChange::Put(Box::new(TaskPut {
-                target: timer_id.to_string(),
+                target: timer_id.clone().into(),
                 delay: Some(Duration::from_millis(*duration_ms)),
                 ..plain_put(run, TaskKind::Timer, *place, seq)
             }))]
@@ -98,8 +99,8 @@ fn of_start(event: &Event, seq: Seq) -> Vec<TaskChange> {
     vec![TaskChange::Put(Box::new(TaskPut {
         place: Place(1),
         kind: TaskKind::Timeout,
-        name: TimeoutKind::Run.name().to_owned(),
-        target: String::new(),
+        name: TimeoutKind::Run.name().into(),
+        target: Arc::default(),
         watched: None,
         seq,
         delay: Some(Duration::from_millis(*timeout_ms)),
@@ -130,8 +131,8 @@ fn of_scheduled(run: &Run, event: &Event, seq: Seq) -> Vec<TaskChange> {
     let mut changes = Vec::new();
     if let Some(place) = *place {
         let put = TaskPut {
-            name: activity_type.to_string(),
-            target: activity_id.to_string(),
+            name: activity_type.clone().into(),
+            target: activity_id.clone().into(),
             input: Some(input.clone()),
             options: Some(options.clone()),
             ..plain_put(run, TaskKind::Activity, place, seq)
@@ -145,8 +146,8 @@ fn of_scheduled(run: &Run, event: &Event, seq: Seq) -> Vec<TaskChange> {
     for (kind, row, delay) in timeouts {
         if let (Some(row), Some(delay)) = (row, delay) {
             changes.push(TaskChange::Put(Box::new(TaskPut {
-                name: kind.name().to_owned(),
-                target: activity_id.to_string(),
+                name: kind.name().into(),
+                target: activity_id.clone().into(),
                 watched: *place,
                 delay: Some(delay),
                 ..plain_put(run, TaskKind::Timeout, row, seq)
@@ -156,10 +157,16 @@ fn of_scheduled(run: &Run, event: &Event, seq: Seq) -> Vec<TaskChange> {
     changes
 }
 
-fn activity_put(run: &Run, activity: &Activity, id: &str, place: Place, seq: Seq) -> TaskPut {
+fn activity_put(
+    run: &Run,
+    activity: &Activity,
+    id: &ActivityId,
+    place: Place,
+    seq: Seq,
+) -> TaskPut {
     let put = TaskPut {
-        name: activity.activity_type.to_string(),
-        target: id.to_owned(),
+        name: activity.activity_type.clone().into(),
+        target: id.clone().into(),
         attempt: activity.attempt,
         deaths: activity.deaths,
         input: Some(activity.input.clone()),
@@ -181,8 +188,8 @@ fn plain_put(run: &Run, kind: TaskKind, place: Place, seq: Seq) -> TaskPut {
     TaskPut {
         place,
         kind,
-        name: String::new(),
-        target: String::new(),
+        name: Arc::default(),
+        target: Arc::default(),
         watched: None,
         seq,
         delay: None,

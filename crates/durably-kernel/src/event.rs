@@ -14,6 +14,7 @@ use crate::options::ActivityOptions;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The newest event format that this build reads and writes.
@@ -76,7 +77,8 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// One fact in a run's history, or one decision of its code.
+/// One fact in a run's history, or one decision of its code. What only failures have is boxed: they
+/// are rare, and every event takes as much room as the largest.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data")]
 #[allow(missing_docs, reason = "the fields are the stored format; their names say what they are")]
@@ -97,7 +99,7 @@ pub enum Event {
     /// The run's code returned a result.
     WorkflowCompleted { result: Payload },
     /// The run's code gave up, or the run's time-out passed.
-    WorkflowFailed { error: Failure },
+    WorkflowFailed { error: Box<Failure> },
     /// The run ended because it was asked to.
     WorkflowCancelled { reason: String },
     /// An operator ended the run at once; no code ran.
@@ -136,7 +138,7 @@ pub enum Event {
     /// An attempt failed.
     ActivityFailed {
         activity_id: ActivityId,
-        error: Failure,
+        error: Box<Failure>,
         will_retry: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_in_ms: Option<u64>,
@@ -144,7 +146,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<Place>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        attempt: Option<Attempt>,
+        attempt: Option<Box<Attempt>>,
         /// What the attempt last said in a heartbeat, for the next one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Payload>,
@@ -163,7 +165,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<Place>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        attempt: Option<Attempt>,
+        attempt: Option<Box<Attempt>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Payload>,
         #[serde(default, skip_serializing_if = "is_false")]
@@ -198,7 +200,7 @@ pub enum Event {
     /// A child completed.
     ChildWorkflowCompleted { workflow_id: RunId, result: Payload, at: Timestamp },
     /// A child failed.
-    ChildWorkflowFailed { workflow_id: RunId, error: Failure, at: Timestamp },
+    ChildWorkflowFailed { workflow_id: RunId, error: Box<Failure>, at: Timestamp },
 }
 
 /// Whom an event concerns.
@@ -402,17 +404,19 @@ impl Event {
     }
 
     /// What replay compares: the event's type, the id in it and the type behind the id.
-    pub fn signature(&self) -> (&'static str, Option<String>, Option<&str>) {
+    pub fn signature(&self) -> (&'static str, Option<Cow<'_, str>>, Option<&str>) {
         let (id, kind) = match self {
             Event::ActivityScheduled { activity_id, activity_type, .. } => {
-                (Some(activity_id.to_string()), Some(activity_type.as_str()))
+                (Some(activity_id.as_str().into()), Some(activity_type.as_str()))
             }
-            Event::ActivityCancelled { activity_id, .. } => (Some(activity_id.to_string()), None),
+            Event::ActivityCancelled { activity_id, .. } => {
+                (Some(activity_id.as_str().into()), None)
+            }
             Event::TimerStarted { timer_id, .. } | Event::TimerCancelled { timer_id } => {
-                (Some(timer_id.to_string()), None)
+                (Some(timer_id.as_str().into()), None)
             }
             Event::ChildWorkflowStarted { workflow_id, workflow_type } => {
-                (Some(workflow_id.to_string()), Some(workflow_type.as_str()))
+                (Some(workflow_id.to_string().into()), Some(workflow_type.as_str()))
             }
             _ => (None, None),
         };

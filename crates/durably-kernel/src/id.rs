@@ -2,15 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use uuid::Uuid;
 
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub Uuid);
+
+        // As the bytes are ordered, and as one number: maps are searched by it all the time.
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.0.as_u128().cmp(&other.0.as_u128())
+            }
+        }
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
 
         impl $name {
             /// Makes a version 7 id from a time in milliseconds and ten random bytes.
@@ -63,6 +75,11 @@ macro_rules! text_id {
         impl From<Arc<str>> for $name {
             fn from(text: Arc<str>) -> Self {
                 Self(text)
+            }
+        }
+        impl From<$name> for Arc<str> {
+            fn from(id: $name) -> Self {
+                id.0
             }
         }
         impl std::borrow::Borrow<str> for $name {
@@ -166,15 +183,18 @@ impl Place {
     pub const TURN: Place = Place(0);
 }
 
+/// Shared: most runs are of the default tenant and wait in the default queue.
+static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| "default".into());
+
 impl Default for Tenant {
     fn default() -> Self {
-        "default".into()
+        Self(DEFAULT.clone())
     }
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        "default".into()
+        Self(DEFAULT.clone())
     }
 }
 

@@ -94,7 +94,7 @@ impl Asked {
     fn next(&mut self, run: &Run) -> Option<Event> {
         while self.events.is_empty() {
             let action = self.actions.pop_front()?;
-            self.events = decide(run, &action).into();
+            self.events = decide(run, action).into();
         }
         self.events.pop_front()
     }

@@ -156,7 +156,7 @@ pub struct Run {
     /// Retries so far.
     pub retries: u32,
     /// The last error.
-    pub last_error: Option<LastError>,
+    pub last_error: Option<Box<LastError>>,
     activity_ids: BTreeSet<ActivityId>,
     timer_ids: BTreeSet<TimerId>,
     places: Places,
@@ -331,7 +331,7 @@ impl Run {
     fn take_failure(&mut self, event: &Event) -> Result<(), Broken> {
         let (activity_id, error, will_retry, place, attempt) = match event {
             Event::ActivityFailed { activity_id, error, will_retry, place, attempt, .. } => {
-                (activity_id, error.clone(), *will_retry, *place, attempt)
+                (activity_id, Failure::clone(error), *will_retry, *place, attempt)
             }
             Event::ActivityTimedOut {
                 activity_id,
@@ -388,7 +388,7 @@ impl Run {
     }
 
     fn note_error(&mut self, error: &Failure) {
-        self.last_error = Some(LastError { error: error.clone(), at: self.now });
+        self.last_error = Some(Box::new(LastError { error: error.clone(), at: self.now }));
     }
 
     fn open_activity(&mut self, id: &ActivityId) -> Result<&mut Activity, Broken> {

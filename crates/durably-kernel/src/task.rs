@@ -58,9 +58,9 @@ pub struct TaskPut {
     /// What it stands for.
     pub kind: TaskKind,
     /// The activity's type; for a time-out its kind; otherwise empty.
-    pub name: String,
+    pub name: Arc<str>,
     /// The activity's or timer's id; empty for the run's own time-out.
-    pub target: String,
+    pub target: Arc<str>,
     /// For a time-out: the row of the activity it watches.
     pub watched: Option<Place>,
     /// The event that scheduled or re-queued it.
@@ -152,5 +152,5 @@ pub struct Summary {
     /// Retries so far.
     pub retries: u32,
     /// The last error and its time.
-    pub last_error: Option<LastError>,
+    pub last_error: Option<Box<LastError>>,
 }

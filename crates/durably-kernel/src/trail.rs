@@ -159,8 +159,9 @@ impl Trails {
             Event::ActivityFailed {
                 activity_id, error, retry_in_ms, attempt, dead, at, ..
             } => {
-                let ended = Ended { error: error.clone(), retry_in_ms: *retry_in_ms, dead: *dead };
-                self.failed(activity_id.as_str(), attempt.as_ref(), ended, *at);
+                let ended =
+                    Ended { error: Failure::clone(error), retry_in_ms: *retry_in_ms, dead: *dead };
+                self.failed(activity_id.as_str(), attempt.as_deref(), ended, *at);
             }
             Event::ActivityTimedOut {
                 activity_id,
@@ -173,7 +174,7 @@ impl Trails {
             } => {
                 let error = crate::admit::timeout_failure(*timeout_type);
                 let ended = Ended { error, retry_in_ms: *retry_in_ms, dead: *dead };
-                self.failed(activity_id.as_str(), attempt.as_ref(), ended, *at);
+                self.failed(activity_id.as_str(), attempt.as_deref(), ended, *at);
             }
             Event::ActivityCancelled { activity_id, reason } => {
                 let step = TrailStep::Cancelled { reason: reason.clone() };

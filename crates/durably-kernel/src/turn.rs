@@ -9,7 +9,7 @@ use crate::decide::{decide, end, own_actions};
 use crate::effect::effects;
 use crate::event::{Event, Reach};
 use crate::fact::Fact;
-use crate::failure::FailureKind;
+use crate::failure::{Failure, FailureKind};
 use crate::id::{Place, RunId, Seq, WorkflowType};
 use crate::invariant::Broken;
 use crate::payload::Payload;
@@ -150,10 +150,10 @@ impl<'r> Turn<'r> {
             return Ok(Offered::Late);
         }
         for event in events {
-            self.record(event.clone())?;
-            let actions = consequences(self.run, program, &event)?;
-            for action in actions {
-                for event in decide(self.run, &action) {
+            self.record(event)?;
+            let event = self.decision.events.last().expect("just recorded");
+            for action in consequences(self.run, program, event)? {
+                for event in decide(self.run, action) {
                     self.record(event)?;
                 }
             }
@@ -208,7 +208,7 @@ pub fn terminate(run: &mut Run, reason: &str, moment: Moment) -> Result<Decision
 fn dead_letter(run: &Run, event: &Event) -> Option<DeadLetter> {
     let (id, error, attempt) = match event {
         Event::ActivityFailed { activity_id, error, dead: true, attempt, .. } => {
-            (activity_id, error.clone(), attempt)
+            (activity_id, Failure::clone(error), attempt)
         }
         Event::ActivityTimedOut { activity_id, timeout_type, dead: true, attempt, .. } => {
             (activity_id, crate::admit::timeout_failure(*timeout_type), attempt)

@@ -289,7 +289,7 @@ fn the_rows_of_time_outs_name_what_they_watch() {
     {
         assert_eq!(row.kind, TaskKind::Timeout);
         assert_eq!(TaskPut::timeout_kind(&row.name), Some(kind));
-        assert_eq!((row.target.as_str(), row.watched), ("a", Some(Place(1))));
+        assert_eq!((&*row.target, row.watched), ("a", Some(Place(1))));
         assert_eq!(row.delay, Some(Duration::from_secs(secs)));
         assert_eq!(row.seq, scene.run.activities["a"].scheduled);
     }
@@ -404,7 +404,7 @@ fn an_inline_backoff_has_a_place_and_its_end_begins_the_next_attempt() {
     let mut scene = with_inline(attempts(3));
     let row = only_put(&scene.admit(&scene.hiccup("a"))).clone();
     assert_eq!((row.place, row.kind), (Place(1), TaskKind::Retry));
-    assert_eq!((row.target.as_str(), row.seq), ("a", scene.run.head));
+    assert_eq!((&*row.target, row.seq), ("a", scene.run.head));
     assert_eq!(row.delay, Some(Duration::from_secs(1)));
     assert_eq!(scene.run.activities["a"].phase, Phase::Backoff(Place(1), row.seq));
     let fact = due("a", &scene);

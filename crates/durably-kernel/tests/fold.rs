@@ -45,11 +45,11 @@ fn scheduled(id: &str, place: u32) -> Event {
 fn failed(id: &str, will_retry: bool, place: Option<Place>) -> Event {
     Event::ActivityFailed {
         activity_id: id.into(),
-        error: Failure::new(FailureKind::Retryable, "hiccup"),
+        error: Box::new(Failure::new(FailureKind::Retryable, "hiccup")),
         will_retry,
         retry_in_ms: will_retry.then_some(1_000),
         place,
-        attempt: Some(scene::attempt(1)),
+        attempt: Some(Box::new(scene::attempt(1))),
         details: None,
         dead: !will_retry,
         at: AT,
@@ -63,7 +63,7 @@ fn timed_out(id: &str, will_retry: bool) -> Event {
         will_retry,
         retry_in_ms: will_retry.then_some(1_000),
         place: None,
-        attempt: Some(scene::attempt(1)),
+        attempt: Some(Box::new(scene::attempt(1))),
         details: None,
         dead: false,
         at: AT,
@@ -132,7 +132,7 @@ fn each_event_leaves_its_status_and_a_head_without_gaps() {
     let table = [
         (vec![], RunStatus::Running),
         (vec![Event::WorkflowCompleted { result: Payload::null() }], RunStatus::Completed),
-        (vec![Event::WorkflowFailed { error }], RunStatus::Failed),
+        (vec![Event::WorkflowFailed { error: Box::new(error) }], RunStatus::Failed),
         (vec![Event::WorkflowCancelled { reason: reason() }], RunStatus::Cancelled),
         (vec![Event::WorkflowTerminated { reason: reason(), at: AT }], RunStatus::Terminated),
         (vec![Event::WorkflowCancelRequested { reason: reason(), at: AT }], RunStatus::Running),
@@ -184,7 +184,7 @@ fn retries_and_the_last_error_are_counted() {
     ]));
     assert_eq!(run.retries, 2);
     let error = Failure::new(FailureKind::Retryable, "hiccup").from_origin("a");
-    assert_eq!(run.last_error, Some(LastError { error, at: AT }));
+    assert_eq!(run.last_error, Some(Box::new(LastError { error, at: AT })));
     let summary = run.summary(durably_kernel::Waits::Any);
     assert_eq!((summary.retries, summary.version), (2, Some(2)));
     assert_eq!((summary.status, summary.last_error), (run.status, run.last_error));
@@ -193,7 +193,7 @@ fn retries_and_the_last_error_are_counted() {
 #[test]
 fn the_error_of_a_failed_run_is_its_last_error() {
     let error = Failure::new(FailureKind::Permanent, "no stock");
-    let run = fold(&running(&[Event::WorkflowFailed { error: error.clone() }]));
+    let run = fold(&running(&[Event::WorkflowFailed { error: Box::new(error.clone()) }]));
     assert_eq!(run.last_error.unwrap().error, error);
 }
 

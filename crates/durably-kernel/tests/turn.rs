@@ -36,7 +36,7 @@ fn a_scheduled_activity_becomes_a_row_with_its_options() {
     let decision = scene.admit(&Fact::Begin { version: 1 });
     let rows: Vec<_> = decision.tasks.values().map(put).collect();
     assert_eq!((rows[0].place, rows[0].kind), (Place(1), TaskKind::Activity));
-    assert_eq!((rows[0].name.as_str(), rows[0].target.as_str()), ("work", "a"));
+    assert_eq!((&*rows[0].name, &*rows[0].target), ("work", "a"));
     assert_eq!((rows[0].queue.as_str(), rows[0].priority), ("orders", 3));
     assert_eq!(rows[0].input, Some(Payload::of("a").unwrap()));
     assert_eq!((rows[0].delay, rows[0].attempt), (None, 0));
@@ -170,7 +170,7 @@ fn a_timer_row_waits_as_long_as_the_timer() {
     let mut scene = Scene::pending(Script::at_start(vec![timer("t")]), None);
     let decision = scene.admit(&Fact::Begin { version: 1 });
     let row = put(&decision.tasks[&Place(1)]);
-    assert_eq!((row.kind, row.target.as_str()), (TaskKind::Timer, "t"));
+    assert_eq!((row.kind, &*row.target), (TaskKind::Timer, "t"));
     assert_eq!((row.delay, row.seq), (Some(Duration::from_secs(60)), scene.run.head));
 }
 
@@ -217,7 +217,7 @@ fn a_row_that_is_put_and_cancelled_in_one_turn_is_deleted() {
     let mut scene = Scene::pending(Script::at_start(actions), None);
     let decision = scene.admit(&Fact::Begin { version: 1 });
     assert_eq!(decision.tasks[&Place(1)], TaskChange::Delete(Place(1)));
-    assert_eq!(put(&decision.tasks[&Place(2)]).target, "b");
+    assert_eq!(&*put(&decision.tasks[&Place(2)]).target, "b");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_row_is_written_over_by_the_next_step() {
     let mut scene = Scene::begun(script);
     let decision = scene.admit(&scene.done("a"));
     assert_eq!(decision.tasks.len(), 1);
-    assert_eq!(put(&decision.tasks[&Place(1)]).target, "b");
+    assert_eq!(&*put(&decision.tasks[&Place(1)]).target, "b");
 }
 
 #[test]

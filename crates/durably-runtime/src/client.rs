@@ -386,7 +386,7 @@ impl Caller {
 fn outcome_of(run: RunId, last: Option<&Event>) -> Result<Outcome, RuntimeError> {
     Ok(match last {
         Some(Event::WorkflowCompleted { result }) => Outcome::Completed(result.clone()),
-        Some(Event::WorkflowFailed { error }) => Outcome::Failed(error.clone()),
+        Some(Event::WorkflowFailed { error }) => Outcome::Failed(Failure::clone(error)),
         Some(Event::WorkflowCancelled { reason }) => Outcome::Cancelled(reason.clone()),
         Some(Event::WorkflowTerminated { reason, .. }) => Outcome::Terminated(reason.clone()),
         last => {

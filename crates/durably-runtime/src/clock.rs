@@ -17,10 +17,11 @@ struct Heard {
 }
 
 impl StoreClock {
-    pub(crate) fn hear(&self, environment: &dyn Environment, now: Timestamp) {
+    /// The store's time, heard at a moment of our own clock.
+    pub(crate) fn hear(&self, now: Timestamp, at: Duration) {
         let mut heard = self.0.lock();
         heard.store = now;
-        heard.at = environment.monotonic();
+        heard.at = at;
     }
 
     /// Never goes back, so that the events of a process are in order.

@@ -27,11 +27,12 @@ impl Eager {
             puts.extend(fitting.cloned());
             puts.truncate(shared.hands.reserve(puts.len(), shared.settings.slots));
         }
-        commit.eager = puts.iter().map(|put| put.place).collect();
+        commit.eager.extend(puts.iter().map(|put| put.place));
         Eager { shared: shared.clone(), puts }
     }
 
-    /// Those that the store granted, taken up and to be begun at once.
+    /// Those that the store granted, to be taken up while the call that granted them still counts
+    /// as under way, and then begun at once.
     pub(crate) fn granted(
         mut self,
         of: &OfRun,
@@ -52,10 +53,6 @@ impl Eager {
             self.shared.hands.release(1);
             let heartbeat = put.options.as_ref().and_then(|options| options.heartbeat);
             let in_hand = InHand { heartbeat, ..InHand::default() };
-            // Not if a beat was faster. The call that granted it still counts as under way.
-            if !self.shared.hands.take_up(*claim, in_hand.clone()) {
-                continue;
-            }
             let attempt = Attempt {
                 number: put.attempt + 1,
                 worker: worker.clone(),
@@ -80,7 +77,7 @@ fn fits(shared: &Shared, put: &TaskPut) -> bool {
         && put.delay.is_none()
         && put.attempt == 0
         && shared.settings.queues.contains(&put.queue)
-        && shared.registry.activity(&ActivityType::from(put.name.as_str())).is_some()
+        && shared.registry.activity(&ActivityType::from(put.name.clone())).is_some()
 }
 
 fn claimed(put: TaskPut, attempt: Attempt) -> Box<ClaimedActivity> {

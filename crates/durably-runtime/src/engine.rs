@@ -45,7 +45,7 @@ impl Engine {
         let call = || shared.store.register(life::registration(&shared));
         let registered = persist(environment.as_ref(), A_WHILE, call).await;
         let now = registered.inspect_err(|_| shared.end())?;
-        shared.clock.hear(environment.as_ref(), now);
+        shared.hear(now);
         sweeper::sweep(&shared).await;
         environment.spawn_vital(Box::pin(worker::run(shared.clone())));
         environment.spawn_vital(Box::pin(life::beats(shared.clone())));
@@ -86,8 +86,9 @@ impl Engine {
     async fn until_empty(&self, most: Duration) {
         let environment = self.shared.environment.as_ref();
         let began = environment.monotonic();
+        let waiting = self.shared.hands.waiting();
         loop {
-            let freed = self.shared.hands.freed.notified();
+            let freed = waiting.freed();
             let left = most.saturating_sub(environment.monotonic().saturating_sub(began));
             if self.shared.hands.is_empty() || left.is_zero() {
                 return;

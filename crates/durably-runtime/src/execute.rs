@@ -12,8 +12,11 @@ use durably_kernel::{
 };
 use durably_store::{ClaimedActivity, HandBack, Returned, RunView};
 use futures_util::FutureExt;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tracing::Instrument;
 
 /// What an attempt knows of its run.
@@ -141,10 +144,18 @@ impl Execution {
         let input = self.activity.input.clone();
         // The call itself is users' code too, so it happens inside of what is caught.
         let work = AssertUnwindSafe(plainly(self.host.clone(), context, input)).catch_unwind();
+        let mut work = pin!(work);
+        let result = |result: std::thread::Result<_>| {
+            Ended::Result(result.unwrap_or_else(|panic| Err(panicked(&*panic))))
+        };
+        // What is done at once needs no timer.
+        if let Poll::Ready(done) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+            return result(done);
+        }
         let deadline = self.activity.options.longest_attempt();
         tokio::select! {
             biased;
-            result = work => Ended::Result(result.unwrap_or_else(|panic| Err(panicked(&*panic)))),
+            done = work => result(done),
             () = self.shared.environment.sleep(deadline) => {
                 token.cancel(CancelReason::TimedOut);
                 Ended::TimedOut

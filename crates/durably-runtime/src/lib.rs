@@ -36,6 +36,7 @@ mod persist;
 mod settings;
 mod settle;
 mod shared;
+mod slots;
 mod start;
 mod sweeper;
 mod token;

@@ -59,7 +59,7 @@ async fn beat(shared: &Arc<Shared>) {
         BeatAnswer::Refused => reborn(shared).await,
         BeatAnswer::Alive { lost, cancelling, unnamed, unread, now } => {
             shared.beat_succeeded();
-            shared.clock.hear(shared.environment.as_ref(), now);
+            shared.hear(now);
             let confirmed = shared.hands.take_unconfirmed(&beat.claims);
             let stands = |task: &ClaimedTask| {
                 !lost.contains(&task.claim) && !cancelling.contains(&task.claim)

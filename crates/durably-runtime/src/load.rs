@@ -69,7 +69,7 @@ impl Actor {
             let ask = || shared.store.load(call.clone());
             match persist(shared.environment.as_ref(), FOR_EVER, ask).await {
                 Ok(Some(mut page)) => {
-                    shared.clock.hear(shared.environment.as_ref(), page.now);
+                    shared.hear(page.now);
                     if let Some(mut all) = joined.take() {
                         all.events.append(&mut page.events);
                         page.events = all.events;
@@ -174,7 +174,8 @@ impl Actor {
         let claim = hold.claim;
         if let Some(head) = head_now(self.shared.clone(), self.run).await {
             let delay = PARK_MAX.min(PARK_FIRST * 2u32.pow(hold.parked_times.min(6)));
-            let mut commit = RunCommit::empty(self.shared.commit_id(), self.run, Base::Head(head));
+            let id = self.shared.commit_id(self.shared.moment().now);
+            let mut commit = RunCommit::empty(id, self.run, Base::Head(head));
             commit.holder = Some(claim);
             let (code, reason) = (code.to_string(), reason.to_owned());
             commit.turn = TurnAfter::Park { delay, code, reason };

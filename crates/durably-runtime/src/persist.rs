@@ -15,7 +15,8 @@ pub(crate) async fn persist<T, F>(
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    let began = environment.monotonic();
+    let endless = patience == FOR_EVER;
+    let began = if endless { Duration::ZERO } else { environment.monotonic() };
     let mut delay = Duration::from_millis(5);
     loop {
         let error = match call().await {
@@ -23,8 +24,7 @@ where
             Err(error) => error,
         };
         let Class::Transient { retry_after } = error.class() else { return Err(error) };
-        let waited = environment.monotonic().saturating_sub(began);
-        if waited >= patience {
+        if !endless && environment.monotonic().saturating_sub(began) >= patience {
             return Err(error);
         }
         tracing::debug!(%error, "the store is not available, trying again");

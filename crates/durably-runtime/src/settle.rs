@@ -28,27 +28,37 @@ impl Actor {
     pub(crate) async fn commit(&mut self, mut offers: Offers) {
         let mut commit = self.run_commit(&mut offers);
         let eager = Eager::choose(&self.shared, &mut commit);
-        let mut claims = offers.admitted.clone();
-        claims.extend(self.hold.as_ref().map(|hold| hold.claim));
+        let held = self.hold.as_ref().map(|hold| hold.claim);
         let id = commit.id;
         let sent = self.shared.environment.monotonic();
-        self.shared.hands.set_committing(&claims, true);
         let shared = self.shared.clone();
-        let naming = shared.hands.naming();
+        let naming = shared.hands.committing(&offers.admitted, held.as_slice());
         let verdict = shared.commit(commit).await;
-        self.shared.hands.set_committing(&claims, false);
-        let took = self.shared.environment.monotonic().saturating_sub(sent);
+        let answered = self.shared.environment.monotonic();
+        let took = answered.saturating_sub(sent);
         let late = self.shared.settings.is_late(took, None);
         match verdict {
             Verdict::Answer(CommitAnswer::Committed(committed)) => {
+                shared.clock.hear(committed.now, answered);
                 let view = self.view.as_ref().expect("decided with it");
-                let granted = eager.granted(&OfRun::of(&view.run), &committed, took);
+                let mut granted = eager.granted(&OfRun::of(&view.run), &committed, took);
+                shared.hands.exchange(&offers.admitted, held.as_slice(), &mut granted);
                 self.committed(*committed, &offers, late);
                 self.begin_granted(granted);
                 drop(naming);
             }
+            lost => {
+                shared.hands.set_committing(&offers.admitted, false);
+                shared.hands.set_committing(held.as_slice(), false);
+                self.not_committed(lost, id, &offers).await;
+            }
+        }
+    }
+
+    async fn not_committed(&mut self, verdict: Verdict, id: CommitId, offers: &Offers) {
+        match verdict {
             Verdict::Answer(answer) => self.refused(answer).await,
-            Verdict::Ambiguous => self.look_up(id, &offers).await,
+            Verdict::Ambiguous => self.look_up(id, offers).await,
             Verdict::Failed(error) => {
                 tracing::error!(%error, code = %error.code(), durable.workflow.id = %self.run,
                     "a turn could not be committed");
@@ -64,7 +74,8 @@ impl Actor {
         let view = self.view.as_ref().expect("decided with it");
         let base = Base::Head(offers.base);
         let decision = std::mem::take(&mut offers.decision);
-        let mut commit = RunCommit::empty(self.shared.commit_id(), self.run, base).with(decision);
+        let id = self.shared.commit_id(view.run.now);
+        let mut commit = RunCommit::empty(id, self.run, base).with(decision);
         commit.holder = self.hold.as_ref().map(|hold| hold.claim);
         commit.claims = offers.admitted.clone();
         commit.inbox_used = offers.used;
@@ -89,9 +100,8 @@ impl Actor {
     }
 
     fn committed(&mut self, committed: Committed, offers: &Offers, late: bool) {
-        self.shared.clock.hear(self.shared.environment.as_ref(), committed.now);
         (self.end_conflicts, self.setbacks) = (0, 0);
-        self.settle_claims(&offers.admitted);
+        self.outcomes.retain(|finished| !offers.admitted.contains(&finished.claim));
         // A commit that landed proves that the view was at the head.
         self.confirm(&offers.late);
         self.steps.clear();

@@ -8,7 +8,7 @@ use crate::hands::Hands;
 use crate::host::Registry;
 use crate::mailbox::{Mailboxes, Message};
 use crate::settings::Settings;
-use durably_kernel::{CommitId, Moment, RunId, WorkerId};
+use durably_kernel::{CommitId, Moment, RunId, Timestamp, WorkerId};
 use durably_store::Store;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -128,12 +128,18 @@ impl Shared {
             && now.saturating_sub(beats.since) >= self.settings.stale_after
     }
 
+    /// The store's time, just heard.
+    pub(crate) fn hear(&self, now: Timestamp) {
+        self.clock.hear(now, self.environment.monotonic());
+    }
+
     pub(crate) fn moment(&self) -> Moment {
         Moment { now: self.clock.now(self.environment.as_ref()), random: self.environment.random() }
     }
 
-    pub(crate) fn commit_id(&self) -> CommitId {
-        CommitId(fresh_run_id(self.environment.as_ref(), self.moment().now.0).0)
+    /// The id of a commit that is made about then.
+    pub(crate) fn commit_id(&self, at: Timestamp) -> CommitId {
+        CommitId(fresh_run_id(self.environment.as_ref(), at.0).0)
     }
 }
 

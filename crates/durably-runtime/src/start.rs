@@ -257,12 +257,13 @@ impl FirstTurn {
     /// The run is there: what its first turn asked for begins.
     fn committed(self, committed: Committed, took: Duration) {
         let FirstTurn { shared, view, eager } = self;
-        shared.clock.hear(shared.environment.as_ref(), committed.now);
+        shared.hear(committed.now);
         if view.run.status.has_ended() {
             return;
         }
         let run = view.run.id();
-        let granted = eager.granted(&OfRun::of(&view.run), &committed, took);
+        let mut granted = eager.granted(&OfRun::of(&view.run), &committed, took);
+        shared.hands.exchange(&[], &[], &mut granted);
         // The row may have been taken back meanwhile: a beat reports it, if it is ours.
         let turn = committed.turn.filter(|_| !shared.settings.is_late(took, None));
         // Taken up while the call still counts as under way: afterwards nobody remembers whether a

@@ -116,7 +116,8 @@ impl Actor {
 
     fn facts(&self) -> Vec<(Source, Fact)> {
         let view = self.view.as_ref().expect("prepared before");
-        let mut facts: Vec<(Source, Fact)> = Vec::new();
+        let some = 1 + self.unread.len() + self.outcomes.len() + self.steps.len();
+        let mut facts: Vec<(Source, Fact)> = Vec::with_capacity(some);
         if let Some(hold) = &self.hold {
             facts.extend(self.lost_steps(&view.run, hold).map(|fact| (Source::Inner, fact)));
             if view.run.status == RunStatus::Pending {

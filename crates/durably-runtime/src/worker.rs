@@ -20,7 +20,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     let mut cursor = start_cursor(&shared);
     let mut pause = settings.poll_floor;
     while !shared.ended.is_cancelled() {
-        let freed = shared.hands.freed.notified();
+        let waiting = shared.hands.waiting();
+        let freed = waiting.freed();
         let room = Room::keep(&shared);
         if room.is_empty() || shared.is_draining() {
             drop(room);
@@ -33,6 +34,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             continue;
         }
         let crowded = room.is_crowded();
+        let _waiting = Some(waiting).filter(|_| crowded);
         if claim(&shared, room, &mut cursor).await {
             pause = settings.poll_floor;
             continue;
@@ -156,7 +158,7 @@ async fn claim(shared: &Arc<Shared>, room: Room<'_>, cursor: &mut Option<Tenant>
             false
         }
         Claimed::Tasks { tasks, cursor: next, now } => {
-            shared.clock.hear(environment, now);
+            shared.hear(now);
             *cursor = next;
             let more = room.is_used_up_by(&tasks);
             drop(room);

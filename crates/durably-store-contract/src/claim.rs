@@ -194,7 +194,7 @@ pub(crate) async fn a_run_of_a_queue_waits_in_that_queue(world: &World) {
 pub(crate) async fn only_types_that_it_hosts_are_claimed(world: &World) {
     let who = world.worker("one").await;
     for name in [CHARGE, "Charge", "charge ", ORDER] {
-        let put = TaskPut { name: name.to_owned(), ..activity(FIRST, name, Seq(2)) };
+        let put = TaskPut { name: name.into(), ..activity(FIRST, name, Seq(2)) };
         world.begun([put]).await;
     }
     let call = |any: Vec<_>| ClaimCall {

@@ -108,7 +108,7 @@ pub(crate) async fn a_commit_without_events_moves_no_head(world: &World) {
 pub(crate) async fn the_summary_is_what_people_see(world: &World) {
     let run = world.begun([]).await;
     let error = Failure::new(FailureKind::Retryable, "no answer").code("E42");
-    let last_error = Some(LastError { error, at: world.now() });
+    let last_error = Some(Box::new(LastError { error, at: world.now() }));
     let waits = Waits::Signals(vec!["a".into(), "b c".into()]);
     let shown = Summary { waits, retries: 2, last_error, ..running() };
     let commit = RunCommit {

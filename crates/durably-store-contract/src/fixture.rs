@@ -15,6 +15,12 @@ pub trait Fixture: Send + Sync + 'static {
     /// A handle on it: another one at each call, as another process would have it, where the store
     /// can be opened twice.
     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>>;
+
+    /// So many seeds of random commands are always tried; fewer where each command is a trip to a
+    /// server.
+    fn seeds(&self) -> u64 {
+        40
+    }
 }
 
 /// Threads that a case's tasks run on.

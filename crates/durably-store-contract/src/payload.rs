@@ -125,7 +125,7 @@ pub(crate) async fn names_are_kept_and_told_apart(world: &World) {
         new.identity.queue = name.into();
         new.workflow_type = name.into();
         let put =
-            TaskPut { name: name.to_owned(), queue: name.into(), ..activity(FIRST, name, Seq(2)) };
+            TaskPut { name: name.into(), queue: name.into(), ..activity(FIRST, name, Seq(2)) };
         let run = world.begun_as(new.clone(), [put]).await;
         world.deliver(run, name, sent(name, &json("1"))).await;
         let view = world.view(run).await;

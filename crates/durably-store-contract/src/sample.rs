@@ -89,8 +89,8 @@ pub(crate) fn activity(place: Place, id: &str, seq: Seq) -> TaskPut {
     TaskPut {
         place,
         kind: TaskKind::Activity,
-        name: CHARGE.to_owned(),
-        target: id.to_owned(),
+        name: CHARGE.into(),
+        target: id.into(),
         watched: None,
         seq,
         delay: None,
@@ -108,7 +108,7 @@ pub(crate) fn activity(place: Place, id: &str, seq: Seq) -> TaskPut {
 pub(crate) fn timer(place: Place, id: &str, seq: Seq, delay: Duration) -> TaskPut {
     TaskPut {
         kind: TaskKind::Timer,
-        name: String::new(),
+        name: "".into(),
         delay: Some(delay),
         input: None,
         options: None,
@@ -130,7 +130,7 @@ pub(crate) fn timeout(
 ) -> TaskPut {
     TaskPut {
         kind: TaskKind::Timeout,
-        name: kind.name().to_owned(),
+        name: kind.name().into(),
         watched: Some(watched.place),
         ..timer(place, &watched.target, watched.seq, delay)
     }

@@ -123,11 +123,8 @@ pub(crate) async fn a_tenant_with_more_kinds_of_work_has_no_larger_share(world: 
     for n in 0..6 {
         for (tenant, name) in [("a", "x"), ("a", "y"), ("b", "x")] {
             let queue = if n % 2 == 0 { "default" } else { "second" };
-            let put = TaskPut {
-                name: name.to_owned(),
-                queue: queue.into(),
-                ..activity(FIRST, "a", Seq(2))
-            };
+            let put =
+                TaskPut { name: name.into(), queue: queue.into(), ..activity(FIRST, "a", Seq(2)) };
             world.begun_as(world.new_for(tenant), [put]).await;
         }
     }

@@ -154,7 +154,7 @@ pub(crate) async fn a_sweep_says_when_the_next_thing_is_due(world: &World) {
 pub(crate) async fn a_run_times_out_once(world: &World) {
     let put = TaskPut {
         watched: None,
-        target: String::new(),
+        target: "".into(),
         ..timeout(TimeoutKind::Run, &activity(FIRST, "", Seq(1)), FIRST, secs(60))
     };
     let commit = RunCommit { tasks: puts([put]), ..world.start_of(world.new_run()) };

@@ -50,6 +50,11 @@ impl World {
         World { store: fixture.open().await, clock, fixture, fresh, drawn: AtomicU64::new(0) }
     }
 
+    /// So many seeds of random commands are always tried.
+    pub(crate) fn seeds(&self) -> u64 {
+        self.fixture.seeds()
+    }
+
     /// Another store of the same kind, fresh and empty.
     pub(crate) async fn fresh(&self, clock: Clock) -> Box<dyn Fixture> {
         (self.fresh)(clock).await

@@ -10,7 +10,7 @@ use crate::text::Sql;
 use crate::work::{Work, at, ids, unread, worker};
 use crate::write::Table;
 use durably_kernel::{CommitId, Event, Place, RunId, WorkerId};
-use durably_store::rows::{At, UNREAD_MAX};
+use durably_store::rows::{At, State, UNREAD_MAX};
 use durably_store::{Base, CommitAnswer, Committer, Delivery, Foremost, RunCommit, WorkerStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,7 +45,8 @@ impl Command for Commit {
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Self::Answer, Trouble> {
         let who = self.look_at_runs(work).await?;
         let left_out = self.left_out(work).await?;
-        self.look_at_tasks(work, &left_out).await?;
+        let (locks, questions) = self.tasks(&work.state, &left_out);
+        load(work, locks, questions).await?;
         let mut history = Table::default();
         let mut answers = Vec::with_capacity(self.members.len());
         for &member in &self.members {
@@ -140,7 +141,7 @@ impl Commit {
         work: &mut Work<'_, S>,
     ) -> Result<BTreeSet<RunId>, Trouble> {
         let starts: BTreeSet<RunId> = self.commits().filter(|c| starts(c)).map(|c| c.run).collect();
-        let missing = |run: &RunId| !work.state.runs.contains_key(run);
+        let missing = |run: &RunId| !work.state.runs.contains(run);
         let missing: Vec<RunId> = self.runs().into_iter().filter(missing).collect();
         // A start's run is not there, mostly; one that is there and locked is met by its insertion.
         let expected = missing.iter().all(|run| starts.contains(run));
@@ -151,13 +152,9 @@ impl Commit {
         rows.into_iter().map(|mut row| Ok(RunId(row.uuid("id")?))).collect()
     }
 
-    /// Locks the tasks that members may touch, and reads what inboxes have for them.
-    async fn look_at_tasks<S: Session>(
-        &self,
-        work: &mut Work<'_, S>,
-        left_out: &BTreeSet<RunId>,
-    ) -> Result<(), Trouble> {
-        let here = |run: &RunId| work.state.runs.contains_key(run) && !left_out.contains(run);
+    /// The questions for tasks that members may touch, and for what inboxes have for them.
+    fn tasks(&self, state: &State, left_out: &BTreeSet<RunId>) -> (Questions, Questions) {
+        let here = |run: &RunId| state.runs.contains(run) && !left_out.contains(run);
         let mut places: BTreeSet<At> = BTreeSet::new();
         let mut whole: BTreeSet<RunId> = BTreeSet::new();
         let mut reads: BTreeMap<RunId, (u64, usize)> = BTreeMap::new();
@@ -174,24 +171,26 @@ impl Commit {
         }
         places.retain(|(run, _)| !whole.contains(run));
         let runs = reads.iter().filter_map(|(run, (after, most))| {
-            let record = work.state.runs.get(run)?;
-            Some((&**record, ((*after).max(record.inbox_used), *most)))
+            let record = state.runs.get(run)?;
+            Some((record, ((*after).max(record.inbox_used), *most)))
         });
         let unread = unread(runs);
         let locks = [
             at(Sql::TasksLock, places),
             (!whole.is_empty()).then(|| Call { sql: Sql::TasksLockAll, params: vec![ids(whole)] }),
         ];
-        let questions = [unread, found.call()];
-        load(work, locks, questions).await
+        (locks, [unread, found.call()])
     }
 }
+
+/// Two questions, if there is something to ask.
+pub(crate) type Questions = [Option<Call>; 2];
 
 /// Asks for tasks, then for inbox entries (unread ones, then found ones), and takes them up.
 pub(crate) async fn load<S: Session>(
     work: &mut Work<'_, S>,
-    locks: [Option<Call>; 2],
-    questions: [Option<Call>; 2],
+    locks: Questions,
+    questions: Questions,
 ) -> Result<(), Trouble> {
     let [first, second] = &locks;
     let tasks = first.iter().chain(second).count();

@@ -25,7 +25,7 @@ impl Command for Deliver {
         let rows = work.ask(Sql::RunsLock, vec![ids(runs)]).await?;
         work.add_runs(rows)?;
         let (mut found, mut places) = (Found::default(), BTreeSet::new());
-        let here = |delivery: &&Delivery| work.state.runs.contains_key(&delivery.run);
+        let here = |delivery: &&Delivery| work.state.runs.contains(&delivery.run);
         self.batch.iter().filter(here).for_each(|delivery| found.add(delivery, &mut places));
         load(work, [at(Sql::TasksLock, places), None], [None, found.call()]).await?;
         let batch = self.batch.iter().cloned();

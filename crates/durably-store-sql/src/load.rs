@@ -29,7 +29,7 @@ impl Command for Load {
         work.add_runs(rows)?;
         let Some(record) = work.state.runs.get(&call.run) else { return Ok(None) };
         let (used, head) = (record.inbox_used, record.head);
-        let unread = unread([(&**record, (used, UNREAD_MAX))].into_iter());
+        let unread = unread([(record, (used, UNREAD_MAX))].into_iter());
         let places = call.claims.iter().map(|claim| (call.run, claim.place));
         let places: BTreeSet<At> = places.collect();
         load(work, [at(Sql::TasksLock, places), None], [unread, None]).await?;

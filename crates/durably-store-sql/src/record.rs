@@ -66,8 +66,8 @@ fn read_task_columns(mut row: impl Columns) -> Result<Row, Trouble> {
     Ok(Row {
         place: Place(row.number("place")?),
         kind: row.name("kind", TaskKind::from_name)?,
-        name: row.words("name")?,
-        target: row.words("target")?,
+        name: row.words("name")?.into(),
+        target: row.words("target")?.into(),
         watched: row.number_if_set("watched")?.map(Place),
         version: row.number("version")?,
         queue: Queue::from(row.words("queue")?),

@@ -85,12 +85,12 @@ impl Sweep {
         let sql = if self.waits { Sql::RunsLock } else { Sql::RunsLockFree };
         let rows = work.ask(sql, vec![ids(runs)]).await?;
         work.add_runs(rows)?;
-        places.retain(|(run, _)| work.state.runs.contains_key(run));
+        places.retain(|(run, _)| work.state.runs.contains(run));
         let watched = at(Sql::TasksLockWatched, places.iter().copied());
-        let turns = work.state.runs.keys().map(|run| (*run, Place::TURN));
+        let turns = work.state.runs.iter().map(|(run, _)| (*run, Place::TURN));
         places.extend(turns.collect::<Vec<_>>());
         load(work, [at(Sql::TasksLock, places), watched], [None, None]).await?;
-        let owners = work.state.runs.values().flat_map(|record| record.rows.values());
+        let owners = work.state.runs.iter().flat_map(|(_, record)| record.rows.values());
         let owners = owners.filter_map(|row| row.owner.as_ref());
         let owners: BTreeSet<String> = owners.map(|owner| owner.who.to_string()).collect();
         if !owners.is_empty() {

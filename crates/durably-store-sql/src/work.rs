@@ -147,11 +147,7 @@ impl<'s, S: Session> Work<'s, S> {
         &mut self,
         runs: impl Iterator<Item = RunId>,
     ) -> Result<(), Trouble> {
-        let runs: BTreeSet<RunId> = runs.collect();
-        let records = || runs.iter().filter_map(|run| self.state.runs.get(run));
-        let unread = unread(records().map(|record| (&**record, (record.inbox_used, UNREAD_MAX))));
-        let pending = records().filter(|record| record.status == RunStatus::Pending);
-        let pending: Vec<RunId> = pending.map(|record| record.new.identity.id).collect();
+        let (unread, pending) = self.for_turns(&runs.collect());
         if let Some(call) = unread {
             let rows = self.ask(call.sql, call.params).await?;
             self.add_entries(rows)?;
@@ -168,6 +164,14 @@ impl<'s, S: Session> Work<'s, S> {
         Ok(())
     }
 
+    /// The question for unread entries, and the runs that have taken no turn yet.
+    fn for_turns(&self, runs: &BTreeSet<RunId>) -> (Option<Call>, Vec<RunId>) {
+        let records = || runs.iter().filter_map(|run| self.state.runs.get(run));
+        let unread = unread(records().map(|record| (record, (record.inbox_used, UNREAD_MAX))));
+        let pending = records().filter(|record| record.status == RunStatus::Pending);
+        (unread, pending.map(|record| record.new.identity.id).collect())
+    }
+
     /// Writes what has changed, and ends the transaction.
     pub(crate) async fn finish(&mut self) -> Result<(), Trouble> {
         let calls = self.changes()?;
@@ -180,11 +184,11 @@ impl<'s, S: Session> Work<'s, S> {
         self.session.ask(calls).await?;
         let state = &mut self.state;
         state.dead_letters.clear();
-        for (run, record) in &mut state.runs {
+        for record in state.runs.records_mut() {
             record.changed = false;
             let places = record.rows.values().map(|row| row.place).collect();
             let before = Before { inbox_last: record.inbox_last, places };
-            self.before.insert(*run, before);
+            self.before.insert(record.new.identity.id, before);
         }
         let rows: Vec<At> = state.places().collect();
         rows.into_iter().for_each(|at| state.mark(at, Mark::Same));
@@ -195,7 +199,7 @@ impl<'s, S: Session> Work<'s, S> {
         let (mut new_runs, mut runs) = (Table::default(), Table::default());
         let (mut puts, mut changes) = (Table::default(), Table::default());
         let (mut deletes, mut entries) = (Table::default(), Table::default());
-        for (run, record) in &self.state.runs {
+        for (run, record) in self.state.runs.iter() {
             let before = self.before.get(run);
             let trace = self.traces.get(run).map(String::as_str);
             match before {

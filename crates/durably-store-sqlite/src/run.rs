@@ -27,7 +27,7 @@ pub(crate) struct Run {
     pub(crate) parked: Option<Parked>,
     pub(crate) waits: Waits,
     pub(crate) retries: u32,
-    pub(crate) last_error: Option<LastError>,
+    pub(crate) last_error: Option<Box<LastError>>,
     pub(crate) created_at: Timestamp,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) ended_at: Option<Timestamp>,

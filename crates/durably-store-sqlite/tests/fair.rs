@@ -50,8 +50,8 @@ impl Dice {
         commit.tasks = BTreeMap::new();
         for at in 1..=self.roll(4) as u32 {
             let mut put = activity(Seq(2));
-            (put.place, put.target) = (Place(at), at.to_string());
-            put.name = self.pick(&TYPES).to_owned();
+            (put.place, put.target) = (Place(at), at.to_string().into());
+            put.name = self.pick(&TYPES).into();
             put.queue = self.pick(&QUEUES).into();
             put.priority = self.roll(3) as i32 - 1;
             commit.tasks.insert(put.place, TaskChange::Put(Box::new(put)));

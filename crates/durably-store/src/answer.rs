@@ -46,7 +46,7 @@ pub struct RunView {
     /// Retries so far.
     pub retries: u32,
     /// The last error.
-    pub last_error: Option<LastError>,
+    pub last_error: Option<Box<LastError>>,
     /// The last inbox number given.
     pub inbox_last: u64,
     /// The last inbox number used up.

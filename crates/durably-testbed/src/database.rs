@@ -152,7 +152,7 @@ async fn run_on_mysql(url: &str, statements: &[&str]) -> Result<(), TestbedError
 }
 
 /// A server that was given may have a password that should not stand in a log.
-fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     let Ok(mut url) = Url::parse(url) else {
         return "a malformed URL".to_owned();
     };

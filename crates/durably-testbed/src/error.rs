@@ -28,6 +28,12 @@ pub enum TestbedError {
         /// The variable that names a server to use instead.
         variable: &'static str,
     },
+    /// PgBouncer is not installed.
+    #[error(
+        "PgBouncer is not installed: run ./scripts/test, which installs it, or install the package \
+         pgbouncer yourself"
+    )]
+    NoPooler,
     /// Servers refuse to run as root, and there is nobody else to run as.
     #[error(
         "{server} refuses to run as root, and there is no user {user} to run it as: install the \

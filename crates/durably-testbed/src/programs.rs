@@ -64,7 +64,7 @@ fn postgres_folders() -> Vec<PathBuf> {
     versioned.into_iter().rev().map(|(_, folder)| folder).chain(search_path()).collect()
 }
 
-/// The server is for administrators, whose folders are not in everybody's path.
+/// Servers are for administrators, whose folders are not in everybody's path.
 fn mariadb_folders() -> Vec<PathBuf> {
     let more = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/libexec"];
     search_path().into_iter().chain(more.map(PathBuf::from)).collect()
@@ -112,6 +112,13 @@ fn mariadb(folders: &[PathBuf]) -> Result<Programs, TestbedError> {
         ask: find(&["mariadb-admin", "mysqladmin"])?,
         user: None,
     })
+}
+
+/// PgBouncer.
+pub(crate) fn pooler() -> Result<PathBuf, TestbedError> {
+    let folders = mariadb_folders();
+    let found = folders.iter().map(|folder| folder.join("pgbouncer")).find(|path| path.is_file());
+    found.ok_or_else(|| TestbedError::NoPooler)
 }
 
 fn missing(kind: Kind, program: &'static str, folders: &[PathBuf]) -> TestbedError {

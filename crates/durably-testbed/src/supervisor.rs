@@ -38,14 +38,8 @@ pub(crate) struct Address {
 impl Address {
     /// A port that is free at the moment, and a new password.
     pub(crate) fn draw() -> Result<Address, TestbedError> {
+        let port = free_port()?;
         let mut random = rand::rng();
-        let port = (0..PORTS_TRIED_MAX)
-            .map(|_| random.random_range(PORTS))
-            .find(|port| is_free(*port))
-            .ok_or_else(|| TestbedError::Io {
-                doing: format!("find a free port between {} and {}", PORTS.start, PORTS.end),
-                source: std::io::ErrorKind::AddrInUse.into(),
-            })?;
         Ok(Address { port, password: format!("{:016x}", random.random::<u64>()) })
     }
 
@@ -61,6 +55,17 @@ impl Address {
             Kind::Mysql => format!("mysql://durably:{password}@127.0.0.1:{port}"),
         }
     }
+}
+
+/// A port that is free at the moment.
+pub(crate) fn free_port() -> Result<u16, TestbedError> {
+    let mut random = rand::rng();
+    (0..PORTS_TRIED_MAX).map(|_| random.random_range(PORTS)).find(|port| is_free(*port)).ok_or_else(
+        || TestbedError::Io {
+            doing: format!("find a free port between {} and {}", PORTS.start, PORTS.end),
+            source: std::io::ErrorKind::AddrInUse.into(),
+        },
+    )
 }
 
 fn is_free(port: u16) -> bool {

@@ -1,48 +1,53 @@
 //! Two inputs are the same if their canonical JSON is: keys sorted, no blanks.
 
 use durably_kernel::Payload;
+use serde::Serialize;
 use serde_json::Value;
 
 /// A hash of the canonical form of a JSON text.
 pub(crate) fn hash(payload: &Payload) -> String {
-    let mut canonical = String::new();
+    let mut canonical = Vec::with_capacity(payload.text().len());
     match serde_json::from_str::<Value>(payload.text()) {
         Ok(value) => write(&value, &mut canonical),
         // Numbers that no type holds: the text itself is as canonical as it gets.
-        Err(_) => canonical.push_str(payload.text()),
+        Err(_) => canonical.extend_from_slice(payload.text().as_bytes()),
     }
-    blake3::hash(canonical.as_bytes()).to_hex().to_string()
+    blake3::hash(&canonical).to_hex().to_string()
 }
 
-fn write(value: &Value, to: &mut String) {
+fn write(value: &Value, to: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             // Sorted here: the map's own order depends on features of other crates.
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort();
-            to.push('{');
-            for (n, key) in keys.into_iter().enumerate() {
+            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            to.push(b'{');
+            for (n, (key, value)) in entries.into_iter().enumerate() {
                 if n > 0 {
-                    to.push(',');
+                    to.push(b',');
                 }
-                to.push_str(&Value::String(key.clone()).to_string());
-                to.push(':');
-                write(&map[key], to);
+                write_plain(key, to);
+                to.push(b':');
+                write(value, to);
             }
-            to.push('}');
+            to.push(b'}');
         }
         Value::Array(items) => {
-            to.push('[');
+            to.push(b'[');
             for (n, item) in items.iter().enumerate() {
                 if n > 0 {
-                    to.push(',');
+                    to.push(b',');
                 }
                 write(item, to);
             }
-            to.push(']');
+            to.push(b']');
         }
-        plain => to.push_str(&plain.to_string()),
+        plain => write_plain(plain, to),
     }
+}
+
+fn write_plain(plain: &impl Serialize, to: &mut Vec<u8>) {
+    serde_json::to_writer(to, plain).expect("text and numbers that were read can be written");
 }
 
 #[cfg(test)]
@@ -59,5 +64,12 @@ mod tests {
         assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
         assert_ne!(of(r#"[1,2]"#), of(r#"[2,1]"#));
         assert_eq!(of("1e999"), of("1e999"));
+    }
+
+    #[test]
+    fn what_was_hashed_before_is_found_again() {
+        let text = r#"{ "b\n": [1, -2.5e3, "\u00e9\"", {}, []], "a": { "z": null, "y": 1e2 } }"#;
+        let canonical = r#"{"a":{"y":100.0,"z":null},"b\n":[1,-2500.0,"é\"",{},[]]}"#;
+        assert_eq!(of(text), blake3::hash(canonical.as_bytes()).to_hex().to_string());
     }
 }

@@ -21,8 +21,16 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         }
         #[cfg(not(feature = "sqlite"))]
         "sqlite" => Err(wrong("this build has no SQLite; enable the feature `sqlite`")),
-        "postgres" | "postgresql" | "mysql" | "mariadb" => {
-            Err(wrong("this version knows memory: and sqlite:FILE only"))
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => {
+            durably_store_sql::postgres::open(url, durably_store::Clock::Database).await
+        }
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => {
+            Err(wrong("this build has no PostgreSQL; enable the feature `postgres`"))
+        }
+        "mysql" | "mariadb" => {
+            Err(wrong("this version knows memory:, sqlite:FILE and postgres:// only"))
         }
         "http" | "https" => Err(wrong("this version has no server; use sqlite:FILE or memory:")),
         _ => Err(wrong("the scheme is not known; write sqlite:FILE or memory:")),

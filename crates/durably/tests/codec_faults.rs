@@ -132,7 +132,7 @@ async fn a_signal_that_cannot_be_coded_is_not_sent(store: &TestStore) {
 async fn failures<O>(run: &Handle<O>) -> Vec<(Failure, bool)> {
     let page = run.history(Seq(0), 100).await.unwrap();
     let failed = page.events.into_iter().filter_map(|row| match row.event {
-        Event::ActivityFailed { error, will_retry, .. } => Some((error, will_retry)),
+        Event::ActivityFailed { error, will_retry, .. } => Some((*error, will_retry)),
         _ => None,
     });
     failed.collect()

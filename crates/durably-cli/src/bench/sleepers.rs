@@ -131,8 +131,8 @@ impl Template {
         let put = TaskPut {
             place: timer.place,
             kind: timer.kind,
-            name: timer.name.clone(),
-            target: timer.target.clone(),
+            name: timer.name.as_str().into(),
+            target: timer.target.as_str().into(),
             watched: None,
             seq: timer.seq,
             delay: Some(ASLEEP),

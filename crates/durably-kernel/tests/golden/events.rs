@@ -58,7 +58,7 @@ fn runs() -> Vec<Event> {
         },
         Event::VersionPinned { version: 3, at: AT },
         Event::WorkflowCompleted { result: order() },
-        Event::WorkflowFailed { error: failure() },
+        Event::WorkflowFailed { error: Box::new(failure()) },
         Event::WorkflowCancelled { reason: reason() },
         Event::WorkflowTerminated { reason: reason(), at: AT },
         Event::WorkflowCancelRequested { reason: reason(), at: AT },
@@ -90,11 +90,11 @@ fn activities() -> Vec<Event> {
         },
         Event::ActivityFailed {
             activity_id: activity_id(),
-            error: failure(),
+            error: Box::new(failure()),
             will_retry: true,
             retry_in_ms: Some(1_087),
             place: Some(Place(4)),
-            attempt: Some(attempt()),
+            attempt: Some(Box::new(attempt())),
             dead: true,
             details: Some(json("{\"page\":3}")),
             at: AT,
@@ -105,7 +105,7 @@ fn activities() -> Vec<Event> {
             will_retry: true,
             retry_in_ms: Some(1_087),
             place: Some(Place(4)),
-            attempt: Some(attempt()),
+            attempt: Some(Box::new(attempt())),
             dead: true,
             details: Some(json("{\"page\":3}")),
             at: AT,
@@ -125,7 +125,7 @@ fn others() -> Vec<Event> {
         Event::SignalReceived { signal: signal(), at: AT },
         Event::ChildWorkflowStarted { workflow_id, workflow_type: "shipment".into() },
         Event::ChildWorkflowCompleted { workflow_id, result: order(), at: AT },
-        Event::ChildWorkflowFailed { workflow_id, error: failure(), at: AT },
+        Event::ChildWorkflowFailed { workflow_id, error: Box::new(failure()), at: AT },
     ]
 }
 
@@ -139,7 +139,7 @@ fn minimal() -> Vec<Event> {
             timeout_ms: None,
             at: AT,
         },
-        Event::WorkflowFailed { error: small_failure() },
+        Event::WorkflowFailed { error: Box::new(small_failure()) },
         Event::ActivityScheduled {
             activity_id: activity_id(),
             activity_type: "charge".into(),
@@ -152,7 +152,7 @@ fn minimal() -> Vec<Event> {
         },
         Event::ActivityFailed {
             activity_id: activity_id(),
-            error: small_failure(),
+            error: Box::new(small_failure()),
             will_retry: false,
             retry_in_ms: None,
             place: None,
@@ -172,6 +172,10 @@ fn minimal() -> Vec<Event> {
             details: None,
             at: AT,
         },
-        Event::ChildWorkflowFailed { workflow_id: child(), error: small_failure(), at: AT },
+        Event::ChildWorkflowFailed {
+            workflow_id: child(),
+            error: Box::new(small_failure()),
+            at: AT,
+        },
     ]
 }

@@ -85,7 +85,7 @@ impl Rows {
 fn row(put: &TaskPut) -> Row {
     let is_run_timeout = put.kind == TaskKind::Timeout && put.target.is_empty();
     let what = if is_run_timeout { &put.name } else { &put.target };
-    (put.kind, what.clone(), put.seq)
+    (put.kind, what.to_string(), put.seq)
 }
 
 /// The place of a run's own time-out.

@@ -225,8 +225,8 @@ impl Generator {
                 panic!("{claim:?} was not put");
             };
             let work = ClaimedActivity {
-                id: put.target.as_str().into(),
-                activity_type: put.name.as_str().into(),
+                id: put.target.clone().into(),
+                activity_type: put.name.clone().into(),
                 input: put.input.clone().unwrap_or_else(Payload::null),
                 options: put.options.clone().unwrap_or_default(),
                 attempt: Attempt {

@@ -123,7 +123,7 @@ fn put(dice: &mut Dice, place: Place, seq: Seq) -> TaskPut {
                 ..ActivityOptions::default()
             };
             TaskPut {
-                name: dice.one(&KINDS).to_owned(),
+                name: dice.one(&KINDS).into(),
                 delay: dice.chance(20).then_some(delay),
                 queue: dice.one(&["default", "default", "second"]).into(),
                 priority: dice.below(3) as i32 - 1,

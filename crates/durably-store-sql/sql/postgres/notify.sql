@@ -1,1 +1,1 @@
-select pg_notify($1, $2)
+select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)

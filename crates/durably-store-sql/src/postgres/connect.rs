@@ -155,21 +155,22 @@ async fn sniff(host: &Host, most: Duration) -> Option<&'static str> {
     }
 }
 
-/// What several servers said. Where one of them may come back, all is not lost.
+/// What several servers said. Unless all say the same, one of them may come to accept writes.
 fn together(troubles: Vec<(String, Trouble)>) -> Trouble {
-    let mut worst = Kind::Unfit;
+    let mut kinds = Vec::new();
     let mut problems = Vec::new();
     for (host, trouble) in troubles {
         match trouble {
             Trouble::Server { kind, problem } => {
-                if kind != Kind::Unfit {
-                    worst = Kind::Away;
-                }
+                kinds.push(kind);
                 problems.push(format!("{host}: {problem}"));
             }
-            Trouble::Damaged(problem) => problems.push(format!("{host}: {problem}")),
-            Trouble::Store(error) => problems.push(format!("{host}: {error}")),
+            other @ (Trouble::Damaged(_) | Trouble::Store(_)) => return other,
         }
     }
-    Trouble::server(worst, problems.join("; "))
+    let kind = match kinds.first() {
+        Some(first) if kinds.iter().all(|kind| kind == first) => *first,
+        Some(_) | None => Kind::Away,
+    };
+    Trouble::server(kind, problems.join("; "))
 }

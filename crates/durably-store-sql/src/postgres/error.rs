@@ -90,13 +90,30 @@ pub(crate) fn trouble_of_commit(error: &tokio_postgres::Error) -> Trouble {
     }
 }
 
-/// What the driver reports as a connection is made: nothing was asked yet.
+/// What the driver reports as a connection is made: nothing was asked yet. What is not the
+/// network's fault will be the same the next time.
 pub(crate) fn trouble_of_connect(error: &tokio_postgres::Error) -> Trouble {
-    match error.as_db_error() {
-        Some(answer) => of_answer(answer),
-        None => Trouble::server(Kind::Away, text_of(error)),
+    if let Some(answer) = error.as_db_error() {
+        return of_answer(answer);
     }
+    if error.is_closed() {
+        return Trouble::server(Kind::Away, text_of(error));
+    }
+    let mut cause = error.source();
+    while let Some(found) = cause {
+        if let Some(io) = found.downcast_ref::<std::io::Error>() {
+            return match io.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+                false => Trouble::server(Kind::Away, text_of(error)),
+                true => Trouble::server(Kind::Unfit, format!("{}{CERTIFICATE}", text_of(error))),
+            };
+        }
+        cause = found.source();
+    }
+    Trouble::server(Kind::Unfit, text_of(error))
 }
+
+const CERTIFICATE: &str =
+    "; check the host's name in the URL, and sslrootcert= if the certificate is one of your own";
 
 fn of_answer(answer: &DbError) -> Trouble {
     let code = answer.code().code();

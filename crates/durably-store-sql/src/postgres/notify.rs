@@ -74,55 +74,74 @@ struct Voice {
     statements: Statements,
 }
 
+/// How it ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// The connection is lost; whether it ever worked.
+    Lost { worked: bool },
+    /// The server cannot do this.
+    Unable,
+}
+
 impl Voice {
     /// Connects again whenever the connection is lost.
     async fn keep_up(&self, connector: &Connector) {
         let mut wait = AGAIN_MIN;
         loop {
             let (to, heard) = mpsc::unbounded_channel();
-            match connector.connect(self.statements, Some(to)).await {
+            let end = match connector.connect(self.statements, Some(to)).await {
                 Ok(Made { client, task }) => {
-                    if self.serve(&client, heard).await {
-                        wait = AGAIN_MIN;
-                    }
+                    let end = self.serve(&client, heard).await;
                     task.abort();
+                    end
                 }
-                Err(trouble) => tracing::debug!(?trouble, "no connection to listen on"),
+                Err(trouble) => {
+                    tracing::debug!(?trouble, "no connection to listen on");
+                    End::Lost { worked: false }
+                }
+            };
+            match end {
+                End::Unable => return,
+                End::Lost { worked: true } => wait = AGAIN_MIN,
+                End::Lost { worked: false } => {}
             }
-            let jitter = rand::rng().random_range(0.5..1.5);
-            self.pause(wait.mul_f64(jitter)).await;
+            let pause = wait.mul_f64(rand::rng().random_range(0.5..1.5));
+            // Nothing but time ends this.
+            let _ = timeout(pause, std::future::pending::<()>()).await;
             wait = (wait * 2).min(AGAIN_MAX);
         }
     }
 
-    async fn pause(&self, pause: Duration) {
-        // Nothing but time ends this.
-        let _ = timeout(pause, std::future::pending::<()>()).await;
-    }
-
-    /// Listens and tells until the connection breaks; whether it ever worked.
-    async fn serve(&self, client: &Client, heard: mpsc::UnboundedReceiver<Notification>) -> bool {
-        // Behind a pooler nobody hears anything, but what is told reaches those who do.
-        let listens = self.statements == Statements::Prepared;
-        if listens && let Err(error) = self.listen(client).await {
-            tracing::info!(%error, "the server does not listen: other processes are heard by polling");
+    /// Listens and tells until the connection breaks.
+    async fn serve(&self, client: &Client, heard: mpsc::UnboundedReceiver<Notification>) -> End {
+        if let Err(error) = self.listen(client).await {
+            return match error.as_db_error() {
+                None => End::Lost { worked: false },
+                Some(_) => {
+                    tracing::info!(%error, "the server does not notify: processes poll");
+                    End::Unable
+                }
+            };
         }
         // Whatever was said while nobody listened was missed, here and there.
         self.hints.give_everything();
         self.outbox.put_everything();
         tokio::select! {
             biased;
-            () = self.hear(heard) => {}
-            () = self.tell(client) => {}
+            () = self.hear(heard) => End::Lost { worked: true },
+            end = self.tell(client) => end,
         }
-        true
     }
 
     async fn listen(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
-        // Hints need not survive the server: telling must not wait for its disk. A name cannot be
-        // bound; this one is made of plain ones.
-        let listen = ["set synchronous_commit = off; listen \"", &self.channel, "\""].concat();
-        client.batch_execute(&listen).await
+        match self.statements {
+            // A name cannot be bound; this one is made of plain ones.
+            Statements::Prepared => {
+                client.batch_execute(&["listen \"", &self.channel, "\""].concat()).await
+            }
+            // Behind a pooler nobody hears anything, but what is told reaches those who do.
+            Statements::Sent => Ok(()),
+        }
     }
 
     async fn hear(&self, mut heard: mpsc::UnboundedReceiver<Notification>) {
@@ -135,23 +154,26 @@ impl Voice {
         }
     }
 
-    /// Ends when the connection does not answer.
-    async fn tell(&self, client: &Client) {
+    /// Tells what has gathered, until the connection does not answer. Telling waits for no disk:
+    /// hints need not survive the server.
+    async fn tell(&self, client: &Client) -> End {
         let mut pace = interval(GATHER);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut worked = false;
         loop {
             let said = match timeout(QUIET_MAX, self.outbox.filled()).await {
                 Ok(()) => {
                     pace.tick().await;
-                    let params = [&self.channel, &self.outbox.take()];
-                    let params = params.map(|text| Param::Text(Some(text.clone())));
+                    let params = [self.channel.clone(), self.outbox.take()];
+                    let params = params.map(|text| Param::Text(Some(text)));
                     timeout(self.answer_max, async { ask(client, NOTIFY, &params).await.map(drop) })
                         .await
                 }
                 Err(_) => timeout(self.answer_max, client.batch_execute("")).await,
             };
-            if !matches!(said, Ok(Ok(()))) {
-                return;
+            match said {
+                Ok(Ok(())) => worked = true,
+                Ok(Err(_)) | Err(_) => return End::Lost { worked },
             }
         }
     }

@@ -38,11 +38,7 @@ pub(crate) async fn open(url: &str, clock: Clock, hints: &Hints) -> Result<Groun
     let settings = Settings::of(url)?;
     let store = settings.shown();
     let context = Context { store: &store, operation: "open", phase: Phase::Open };
-    let home = Home::start().map_err(|error| StoreError::Open {
-        store: store.clone(),
-        problem: format!("no thread can be started: {error}"),
-    })?;
-    let home = Arc::new(home);
+    let home = home(&store)?;
     let direct = settings.direct.clone();
     let connector = Connector::new(settings, home.clone())?;
     let prepared = prepare(&connector, &clock).await;
@@ -68,6 +64,55 @@ pub(crate) async fn open(url: &str, clock: Clock, hints: &Hints) -> Result<Groun
     let work = Connections::new(connector.clone(), settings.pool, manner.clone());
     let read = Connections::new(connector.clone(), READERS, manner);
     Ok(Ground { work, read, herald, store })
+}
+
+/// A pool of the user's, and what its connections cannot tell.
+pub(crate) struct Given<'a> {
+    pub(crate) pool: deadpool_postgres::Pool,
+    /// A URL of the same database: where the tables are, what limits hold, and where to listen.
+    pub(crate) url: &'a str,
+    pub(crate) clock: Clock,
+}
+
+/// Opens a store on connections of the user's, which may be set up in any way: limits are set in
+/// each transaction. People's questions share them.
+pub(crate) async fn open_given(given: Given<'_>, hints: &Hints) -> Result<Ground, StoreError> {
+    let Given { pool, url, clock } = given;
+    let settings = Settings::of(url)?;
+    let store = settings.shown();
+    let context = Context { store: &store, operation: "open", phase: Phase::Open };
+    let manner = Arc::new(Manner {
+        texts: Texts::new(Dialect::Postgres, &settings.naming),
+        clock: clock.clone(),
+        isolation: settings.isolation,
+        statements: settings.statements.unwrap_or(Statements::Prepared),
+        limits: Some(settings.limits()),
+        trip_max: settings.answer_max,
+    });
+    let work = Connections::given(pool, manner);
+    let prepared = async {
+        // Not to be given back in the middle of a migration.
+        let client = work.lease().await?.alone();
+        probe(&client, &settings).await?;
+        Schema { client: &client, naming: &settings.naming, clock: &clock }.migrate().await
+    };
+    prepared.await.map_err(|trouble| trouble.into_error(context))?;
+    let herald = match settings.listen {
+        false => None,
+        true => {
+            let connector = Connector::new(settings, home(&store)?)?;
+            Some(Herald::start(connector, Statements::Prepared, hints))
+        }
+    };
+    Ok(Ground { read: work.clone(), work, herald, store })
+}
+
+fn home(store: &str) -> Result<Arc<Home>, StoreError> {
+    let started = Home::start().map(Arc::new);
+    started.map_err(|error| StoreError::Open {
+        store: store.to_owned(),
+        problem: format!("no thread can be started: {error}"),
+    })
 }
 
 /// Looks at the server and migrates; tells how statements reach it.

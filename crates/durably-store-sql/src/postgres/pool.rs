@@ -44,11 +44,12 @@ pub(crate) enum Lease {
 }
 
 impl Lease {
-    /// Closes the connection instead of giving it back.
-    pub(crate) fn give_up(self) {
+    /// The connection without its pool, to which it does not go back. It is closed when this is
+    /// dropped.
+    pub(crate) fn alone(self) -> ClientWrapper {
         match self {
-            Lease::Ours(client) => drop(managed::Object::take(client)),
-            Lease::Given(client) => drop(deadpool_postgres::Object::take(client)),
+            Lease::Ours(client) => managed::Object::take(client),
+            Lease::Given(client) => deadpool_postgres::Object::take(client),
         }
     }
 }
@@ -114,7 +115,12 @@ impl Connections {
 
     /// A connection for one command; waits until there is one.
     pub(crate) async fn session(&self) -> Result<PgSession, Trouble> {
-        let client = match &self.pool {
+        Ok(PgSession::new(self.lease().await?, self.manner.clone()))
+    }
+
+    /// A connection as it is; waits until there is one.
+    pub(crate) async fn lease(&self) -> Result<Lease, Trouble> {
+        Ok(match &self.pool {
             Pool::Ours(pool) => {
                 let client = pool.get().await;
                 Lease::Ours(client.map_err(|error| self.trouble(error, |trouble| trouble))?)
@@ -124,8 +130,12 @@ impl Connections {
                 let driver = |error| trouble_of_connect(&error);
                 Lease::Given(client.map_err(|error| self.trouble(error, driver))?)
             }
-        };
-        Ok(PgSession::new(client, self.manner.clone()))
+        })
+    }
+
+    /// How statements reach the server.
+    pub(crate) fn statements(&self) -> Statements {
+        self.manner.statements
     }
 
     /// How many connections there are, and how many there may be.

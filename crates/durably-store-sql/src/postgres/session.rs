@@ -84,7 +84,7 @@ impl Drop for PgSession {
     fn drop(&mut self) {
         if let (Some(client), true) = (self.client.take(), self.state != State::Clean) {
             // Closes the connection; the server takes the transaction back.
-            client.give_up();
+            drop(client.alone());
         }
     }
 }
@@ -333,5 +333,12 @@ impl PgSession {
     pub(crate) async fn read_only(&self) {
         let client = self.client.as_ref().expect("a connection");
         client.batch_execute("set transaction read only").await.expect("is read only");
+    }
+
+    /// Whether the connection is encrypted, as the server sees it.
+    pub(crate) async fn encrypted(&mut self) -> Option<bool> {
+        let client = self.client.as_ref()?;
+        let asked = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+        client.query_one(asked, &[]).await.ok()?.get(0)
     }
 }

@@ -91,8 +91,8 @@ pub(crate) fn activity(seq: Seq) -> TaskPut {
     TaskPut {
         place: Place(1),
         kind: TaskKind::Activity,
-        name: "charge".to_owned(),
-        target: "a".to_owned(),
+        name: "charge".into(),
+        target: "a".into(),
         watched: None,
         seq,
         delay: None,

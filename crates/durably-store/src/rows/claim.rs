@@ -157,8 +157,8 @@ fn first_event(record: &RunRecord) -> Option<Box<durably_kernel::Event>> {
 
 fn activity(row: &Row) -> ClaimedActivity {
     ClaimedActivity {
-        id: ActivityId::from(row.target.as_str()),
-        activity_type: ActivityType::from(row.name.as_str()),
+        id: ActivityId::from(row.target.clone()),
+        activity_type: ActivityType::from(row.name.clone()),
         input: row.input.clone().unwrap_or_else(Payload::null),
         options: row.options.clone().unwrap_or_else(|| Arc::new(ActivityOptions::default())),
         attempt: row.attempt_now().expect("a claimed row has an owner"),

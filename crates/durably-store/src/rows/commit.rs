@@ -91,7 +91,7 @@ impl State {
         if let Base::New(new) = &commit.base {
             self.keys
                 .extend(new.check.key.clone().map(|k| ((new.identity.tenant.clone(), k), run)));
-            self.runs.insert(run, Box::new(RunRecord::new((**new).clone(), now)));
+            self.runs.insert(run, RunRecord::new((**new).clone(), now));
         }
         self.write_record(commit, now);
         let eager = self.write_rows(who, commit, now);
@@ -164,7 +164,7 @@ impl State {
         }
         for (&place, change) in &commit.tasks {
             match change {
-                TaskChange::Put(put) => eager.extend(self.put(who, commit, (**put).clone(), now)),
+                TaskChange::Put(put) => eager.extend(self.put(who, commit, put, now)),
                 TaskChange::Delete(_) => drop(self.take_out(run, place)),
                 TaskChange::Cancel(_) => self.cancel(run, place),
             }
@@ -177,13 +177,13 @@ impl State {
         &mut self,
         who: Option<&Committer>,
         commit: &RunCommit,
-        put: TaskPut,
+        put: &TaskPut,
         now: Timestamp,
     ) -> Option<Claim> {
-        let tenant = &self.runs[&commit.run].new.identity.tenant;
-        let (begins, delay) = (beginner(who, commit, &put, tenant), put.delay);
-        let old = self.take_out(commit.run, put.place);
-        let mut row = Box::new(Row::put(put, old.as_deref()));
+        let record = &self.runs[&commit.run];
+        let tenant = &record.new.identity.tenant;
+        let (begins, delay) = (beginner(who, commit, put, tenant), put.delay);
+        let mut row = Box::new(Row::put(put, record.rows.get(put.place)));
         match begins {
             Some(who) => {
                 row.go(TaskMove::ComeDue);
@@ -192,7 +192,7 @@ impl State {
             None => self.schedule(&mut row, delay, now),
         }
         let claim = begins.map(|_| row.claim(commit.run));
-        self.put_in(commit.run, row);
+        self.put_over(commit.run, row);
         claim
     }
 

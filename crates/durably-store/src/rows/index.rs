@@ -7,19 +7,38 @@ use durably_kernel::{Place, Queue, RunId, TaskKind, TaskState, Tenant, Timestamp
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of a run. Boxed: a map's node has room for eleven, and most runs have one or two.
+/// The rows of a run, by place. Most runs have one or two: a map would take more room than they.
 #[derive(Debug, Default)]
-pub struct Rows(BTreeMap<Place, Box<Row>>);
+#[allow(clippy::vec_box, reason = "rows are large, and are taken out and put in all the time")]
+pub struct Rows(Vec<Box<Row>>);
 
 impl Rows {
+    /// Where the row is, or would be.
+    fn find(&self, place: Place) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&place, |row| row.place)
+    }
+
     /// The one at a place.
     pub fn get(&self, place: Place) -> Option<&Row> {
-        self.0.get(&place).map(|row| &**row)
+        self.find(place).ok().map(|at| &*self.0[at])
+    }
+
+    fn get_mut(&mut self, place: Place) -> Option<&mut Box<Row>> {
+        self.find(place).ok().map(|at| &mut self.0[at])
+    }
+
+    fn remove(&mut self, place: Place) -> Option<Box<Row>> {
+        self.find(place).ok().map(|at| self.0.remove(at))
+    }
+
+    fn insert(&mut self, row: Box<Row>) {
+        let free = self.find(row.place).expect_err("a row is taken out before another comes");
+        self.0.insert(free, row);
     }
 
     /// By place.
     pub fn values(&self) -> impl Iterator<Item = &Row> {
-        self.0.values().map(|row| &**row)
+        self.0.iter().map(|row| &**row)
     }
 }
 
@@ -110,6 +129,14 @@ impl Index {
         }
     }
 
+    /// A row in somebody's hands stays there, perhaps for longer.
+    fn move_late(&mut self, at: At, from: Option<Timestamp>, to: Option<Timestamp>) {
+        if from != to {
+            from.map(|from| self.late.remove(&(from, at)));
+            self.late.extend(to.map(|to| (to, at)));
+        }
+    }
+
     /// The highest level of a key, and the tenants that have it.
     pub(crate) fn top(&self, key: &Key) -> Option<(Level, &Lanes)> {
         self.ready.get(key)?.first_key_value().map(|(level, lanes)| (*level, lanes))
@@ -151,7 +178,7 @@ impl State {
     /// Takes a row out, to be changed and put in again, or to go.
     pub(crate) fn take_out(&mut self, run: RunId, place: Place) -> Option<Box<Row>> {
         let record = self.runs.get_mut(&run)?;
-        let row = record.rows.0.remove(&place)?;
+        let row = record.rows.remove(place)?;
         self.index.forget(run, &record.new.identity.tenant, &row);
         Some(row)
     }
@@ -163,8 +190,7 @@ impl State {
             row.mark = Mark::Changed;
         }
         self.index.note(run, &record.new.identity.tenant, &row);
-        let before = record.rows.0.insert(row.place, row);
-        assert!(before.is_none(), "a row is taken out before another comes to its place");
+        record.rows.insert(row);
     }
 
     /// Puts a run in that was read elsewhere.
@@ -173,7 +199,7 @@ impl State {
         if let Some(key) = &record.new.check.key {
             self.keys.insert((identity.tenant.clone(), key.clone()), identity.id);
         }
-        self.runs.insert(identity.id, Box::new(record));
+        self.runs.insert(identity.id, record);
     }
 
     /// Puts a row in as it was read elsewhere; its run is there.
@@ -186,7 +212,7 @@ impl State {
     /// Says what has to be written of a row.
     pub fn mark(&mut self, (run, place): At, mark: Mark) {
         let record = self.runs.get_mut(&run);
-        if let Some(row) = record.and_then(|record| record.rows.0.get_mut(&place)) {
+        if let Some(row) = record.and_then(|record| record.rows.get_mut(place)) {
             row.mark = mark;
         }
     }
@@ -195,6 +221,25 @@ impl State {
     pub fn places(&self) -> impl Iterator<Item = At> {
         let rows = self.runs.iter().map(|(run, record)| (*run, record.rows.values()));
         rows.flat_map(|(run, rows)| rows.map(move |row| (run, row.place)))
+    }
+
+    /// Puts a row in, over the one that is there. What does not change in the index is left alone:
+    /// a worker that goes from step to step keeps its rows.
+    pub(crate) fn put_over(&mut self, run: RunId, row: Box<Row>) {
+        let record = self.runs.get_mut(&run).expect("rows belong to a run");
+        let tenant = &record.new.identity.tenant;
+        match record.rows.get_mut(row.place) {
+            Some(there) if there.stands_alike(&row) => {
+                self.index.move_late((run, row.place), there.late_at(), row.late_at());
+                *there = row;
+            }
+            Some(there) => {
+                self.index.forget(run, tenant, there);
+                self.index.note(run, tenant, &row);
+                *there = row;
+            }
+            None => self.put_in(run, row),
+        }
     }
 
     /// The row at a place.
@@ -222,6 +267,14 @@ impl Row {
 
     fn level(&self) -> Level {
         (Reverse(self.priority), self.fresh)
+    }
+
+    /// Whether the index has both at the same places, but for the time from which on they are late:
+    /// both in the hands of the same process.
+    fn stands_alike(&self, other: &Row) -> bool {
+        self.state == TaskState::Claimed
+            && other.state == TaskState::Claimed
+            && other.owner.as_ref().is_some_and(|owner| self.is_owned_by(&owner.who))
     }
 
     /// From when on whoever has it took too long, or was silent for too long.

@@ -38,7 +38,7 @@ impl State {
     /// New code may fit where old code did not: parked runs of its types are due at once.
     fn wake_parked(&mut self, can: &[Claimable]) {
         let hosts = |row: &Row| {
-            let key = (TaskKind::Turn, row.name.as_str(), row.version);
+            let key = (TaskKind::Turn, &*row.name, row.version);
             can.iter().any(|can| can.keys().contains(&key))
         };
         let wakes = |run: RunId, record: &RunRecord| {

@@ -13,11 +13,13 @@ mod index;
 mod life;
 mod read;
 mod row;
+mod runs;
 mod state;
 mod sweep;
 
 pub use index::{At, Rows};
 pub use row::{Mark, Owner, Row};
+pub use runs::Runs;
 pub use state::{Entry, HistoryRow, RunRecord, State, WorkerRecord};
 
 /// So many unread inbox entries are handed out at a time.

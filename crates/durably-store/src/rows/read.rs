@@ -40,7 +40,8 @@ impl State {
                 && (query.idempotency_key.is_none()
                     || query.idempotency_key == record.new.check.key)
         };
-        let records = self.runs.values().rev().filter(|record| fits(record));
+        let records =
+            self.runs.iter().rev().map(|(_, record)| record).filter(|record| fits(record));
         records.take(query.most).map(|record| record.view()).collect()
     }
 
@@ -57,8 +58,8 @@ impl State {
         rows.map(|row| TaskRow {
             place: row.place,
             kind: row.kind,
-            name: row.name.clone(),
-            target: row.target.clone(),
+            name: row.name.to_string(),
+            target: row.target.to_string(),
             state: row.state,
             queue: row.queue.clone(),
             priority: row.priority,

@@ -17,9 +17,9 @@ pub struct Row {
     /// What it is.
     pub kind: TaskKind,
     /// What it is claimed by: an activity's or a workflow's type; for a time-out its kind.
-    pub name: String,
+    pub name: Arc<str>,
     /// The activity's or timer's id.
-    pub target: String,
+    pub target: Arc<str>,
     /// For a time-out: the row of the activity it watches.
     pub watched: Option<Place>,
     /// The event that scheduled or re-queued it; for a turn row a counter.
@@ -90,29 +90,29 @@ pub struct Owner {
 
 impl Row {
     /// A row that is not there yet.
-    pub(crate) fn put(put: TaskPut, old: Option<&Row>) -> Row {
+    pub(crate) fn put(put: &TaskPut, old: Option<&Row>) -> Row {
         let same = old.filter(|old| old.kind == put.kind && old.target == put.target);
         Row {
             place: put.place,
             kind: put.kind,
-            name: put.name,
-            target: put.target,
+            name: put.name.clone(),
+            target: put.target.clone(),
             watched: put.watched,
             seq: put.seq,
             number: old.map_or(ClaimNumber(0), |old| old.number),
             state: TaskState::Waiting,
             order: 0,
             due: None,
-            queue: put.queue,
+            queue: put.queue.clone(),
             priority: put.priority,
             version: 0,
             fresh: false,
             attempt: put.attempt,
             deaths: put.deaths,
             losses: Vec::new(),
-            input: put.input,
-            options: put.options,
-            details: put.details.or_else(|| same.and_then(|old| old.details.clone())),
+            input: put.input.clone(),
+            options: put.options.clone(),
+            details: put.details.clone().or_else(|| same.and_then(|old| old.details.clone())),
             owner: None,
             mark: Mark::New,
         }

@@ -2,6 +2,7 @@
 
 use super::index::{Index, Rows};
 use super::row::{Mark, Owner, Row};
+use super::runs::Runs;
 use crate::answer::{InboxEntry, Parked, RunView};
 use crate::command::NewRun;
 use crate::find::{DeadLetterRow, WorkerRow};
@@ -11,13 +12,14 @@ use durably_kernel::{
     TaskMove, TaskState, Tenant, Timestamp, Waits, WorkerId,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Rows, and what is kept beside them to find them.
 #[derive(Debug, Default)]
 pub struct State {
     /// Runs.
-    pub runs: BTreeMap<RunId, Box<RunRecord>>,
+    pub runs: Runs,
     pub(crate) index: Index,
     /// Runs by tenant and idempotency key.
     pub keys: BTreeMap<(Tenant, String), RunId>,
@@ -80,7 +82,7 @@ pub struct RunRecord {
     /// Retries so far.
     pub retries: u32,
     /// The last error.
-    pub last_error: Option<LastError>,
+    pub last_error: Option<Box<LastError>>,
     /// Entries by number; at least those that the command may read.
     pub inbox: BTreeMap<u64, Entry>,
     /// The last inbox number given.
@@ -149,8 +151,8 @@ impl RunRecord {
         Box::new(Row {
             place: Place::TURN,
             kind: TaskKind::Turn,
-            name: self.new.workflow_type.to_string(),
-            target: String::new(),
+            name: self.new.workflow_type.clone().into(),
+            target: Arc::default(),
             watched: None,
             seq: Seq(self.turn_counter),
             number: ClaimNumber(0),

@@ -57,7 +57,7 @@ impl State {
         row.note_loss(LossCause::Died, now);
         if row.kind == TaskKind::Activity && row.deaths >= row.most_deaths() {
             let fact = Fact::ActivityLost {
-                activity_id: ActivityId::from(row.target.as_str()),
+                activity_id: ActivityId::from(row.target.clone()),
                 seq: row.seq,
                 losses: row.losses,
             };
@@ -96,13 +96,13 @@ impl State {
                     swept.ready += 1;
                 }
                 TaskKind::Timer => {
-                    let timer_id = TimerId::from(row.target.as_str());
+                    let timer_id = TimerId::from(row.target.clone());
                     let id = format!("timer:{}:{}", row.target, row.seq);
                     let fact = Fact::TimerFired { timer_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
                 }
                 TaskKind::Retry => {
-                    let activity_id = ActivityId::from(row.target.as_str());
+                    let activity_id = ActivityId::from(row.target.clone());
                     let id = format!("retry:{}:{}", row.target, row.seq);
                     let fact = Fact::RetryDue { activity_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
@@ -130,7 +130,7 @@ impl State {
         }
         let watched = row.watched.and_then(|place| self.take_out(run, place));
         let fact = Fact::ActivityTimedOut {
-            activity_id: ActivityId::from(row.target.as_str()),
+            activity_id: ActivityId::from(row.target.clone()),
             seq: row.seq,
             timeout: kind,
             attempt: watched.as_ref().and_then(|watched| watched.attempt_now()),
@@ -157,7 +157,7 @@ impl State {
             }
             let row = self.take_out(run, place).expect("found before");
             let fact = Fact::ActivityTimedOut {
-                activity_id: ActivityId::from(row.target.as_str()),
+                activity_id: ActivityId::from(row.target.clone()),
                 seq: row.seq,
                 timeout,
                 attempt: row.attempt_now(),

@@ -125,7 +125,7 @@ impl FunctionProgram {
                 self.core.resolve(&OpId::Activity(activity_id.clone()), Ok(result.clone()))
             }
             Event::ActivityFailed { activity_id, error, .. } => {
-                self.failed(activity_id, error.clone())
+                self.failed(activity_id, Failure::clone(error))
             }
             Event::ActivityTimedOut { activity_id, timeout_type, .. } => {
                 self.failed(activity_id, timeout_failure(*timeout_type))

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::machine::{Actions, Output, Signal, TurnInfo, Workflow};
 use durably_kernel::{
-    Action as Asked, ActivityId, ActivityType, Code, Event, Fault, Heard, Payload, Program, RunId,
-    timeout_failure,
+    Action as Asked, ActivityId, ActivityType, Code, Event, Failure, Fault, Heard, Payload,
+    Program, RunId, timeout_failure,
 };
 use durably_runtime::{HostedProgram, WorkflowHost, panic_text};
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ impl<W: Workflow> MachineProgram<W> {
             }
             Event::ActivityFailed { activity_id, error, .. } => {
                 self.types.remove(activity_id);
-                let failure = error.clone().from_origin(activity_id.as_str());
+                let failure = Failure::clone(error).from_origin(activity_id.as_str());
                 machine.on_activity_failed(activity_id.as_str(), &failure)
             }
             Event::ActivityTimedOut { activity_id, timeout_type, .. } => {

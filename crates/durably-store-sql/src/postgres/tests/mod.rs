@@ -3,6 +3,7 @@
 mod migrate;
 mod notify;
 mod open;
-mod proxy;
+mod pooler;
 mod scene;
+mod server;
 mod session;

@@ -1,5 +1,4 @@
-use super::proxy::Proxy;
-use super::scene::{Database, port_of};
+use super::scene::{Database, through};
 use crate::postgres::open::{Ground, open};
 use durably_kernel::RunId;
 use durably_store::{Clock, Gathered, Heard, Hint, Hints, Listener};
@@ -81,12 +80,11 @@ async fn too_many_runs_are_everything() {
 #[tokio::test]
 async fn a_listener_survives_lost_connections_and_looks_at_everything_again() {
     let database = Database::new("notify_lost");
-    let port = port_of(database.server_url());
-    let proxy = Proxy::before(port).await;
-    let through = database.url().replace(&port.to_string(), &proxy.port().to_string());
-    let (first, _second, mut listener) = pair(&database.url(), &through).await;
+    let proxy = database.proxy().await;
+    let other = through(&proxy, &database.url());
+    let (first, _second, mut listener) = pair(&database.url(), &other).await;
     for _ in 0..3 {
-        proxy.cut();
+        proxy.cut().await;
         hear(&mut listener, |heard| heard.missed).await;
         tell(&first.0, [Hint::Inbox(run(5))]);
         hear(&mut listener, |heard| heard.inboxes.contains(&run(5)) || heard.missed).await;

@@ -1,6 +1,7 @@
-use super::scene::{Database, ground, insert, port_of, refusal, run, session, url_of};
+use super::scene::{Database, ground, insert, port_of, refusal, run, session, through, url_of};
+use crate::postgres::open::{Given, open_given};
 use crate::session::Session;
-use durably_store::{Class, StoreError};
+use durably_store::{Class, Clock, Hints, StoreError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -118,14 +119,34 @@ async fn a_server_that_may_lose_commits_is_refused_unless_that_is_wanted() {
 }
 
 #[tokio::test]
+async fn a_pool_of_the_users_may_be_used() {
+    let database = Database::new("given");
+    let config = database.server_url().parse().expect("a URL");
+    let manager = deadpool_postgres::Manager::new(config, tokio_postgres::NoTls);
+    let pool = deadpool_postgres::Pool::builder(manager).max_size(2).build().expect("a pool");
+    let url = database.url();
+    let given = Given { pool: pool.clone(), url: &url, clock: Clock::Database };
+    let ground = open_given(given, &Hints::default()).await.expect("opens");
+    for version in 100..103 {
+        let mut session = session(&ground).await;
+        session.begin().await.expect("begins");
+        session.finish(vec![insert(version)]).await.expect("writes");
+    }
+    assert_eq!(pool.status().size, 1);
+    let mut dropped = session(&ground).await;
+    dropped.begin().await.expect("begins");
+    drop(dropped);
+    assert_eq!(pool.status().size, 0, "what is unknown does not go back");
+}
+
+#[tokio::test]
 async fn a_server_that_was_cut_off_is_found_again() {
     let database = Database::new("again");
-    let proxy = super::proxy::Proxy::before(port_of(database.server_url())).await;
-    let here = port_of(database.server_url()).to_string();
-    let ground = ground(&database.url().replace(&here, &proxy.port().to_string())).await;
+    let proxy = database.proxy().await;
+    let ground = ground(&through(&proxy, &database.url())).await;
     let mut first = session(&ground).await;
     first.begin().await.expect("begins");
-    proxy.cut();
+    proxy.cut().await;
     first.finish(vec![insert(100)]).await.expect_err("cut");
     drop(first);
     let mut next = session(&ground).await;

@@ -6,43 +6,53 @@ use crate::session::{Call, Param};
 use crate::text::Sql;
 use durably_kernel::Timestamp;
 use durably_store::{Clock, Hints, ManualClock, StoreError};
+use durably_testbed::Proxy;
 
 /// A schema that one test has for itself.
-pub(super) struct Database {
-    name: String,
-    server: String,
-}
+pub(super) struct Database(durably_testbed::Database);
 
 impl Database {
     pub(super) fn new(label: &str) -> Database {
-        let server = std::env::var("DURABLY_TEST_POSTGRES_URL").expect("a server");
-        let name = format!("{label}_{}", rand::random_range(0..1_000_000_000));
-        Database { name, server }
+        Database(durably_testbed::Database::postgres(label).expect("a server"))
+    }
+
+    pub(super) fn on(server: &durably_testbed::Server) -> Database {
+        Database(durably_testbed::Database::on(&server.url(), "own").expect("a schema"))
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.name
+        self.0.name()
     }
 
     /// What a store takes.
     pub(super) fn url(&self) -> String {
-        format!("{}?schema={}", self.server, self.name)
-    }
-
-    /// What a driver takes.
-    pub(super) fn server_url(&self) -> &str {
-        &self.server
+        self.0.url().to_owned()
     }
 
     /// The URL with more parameters.
     pub(super) fn url_with(&self, params: &str) -> String {
-        format!("{}&{params}", self.url())
+        [self.0.url(), "&", params].concat()
+    }
+
+    /// What a driver takes.
+    pub(super) fn server_url(&self) -> &str {
+        self.0.server_url()
     }
 
     /// A connection of the test's own.
     pub(super) async fn client(&self) -> tokio_postgres::Client {
         client(self.server_url()).await
     }
+
+    /// Something that stands between a store and the server.
+    pub(super) async fn proxy(&self) -> Proxy {
+        Proxy::to_server_of(self.server_url()).await.expect("a proxy")
+    }
+}
+
+/// A store's URL through a proxy.
+pub(super) fn through(proxy: &Proxy, url: &str) -> String {
+    proxy.instead_of(url).expect("a URL")
 }
 
 /// A connection of the test's own.

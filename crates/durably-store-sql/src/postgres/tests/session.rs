@@ -1,9 +1,9 @@
-use super::proxy::{Proxy, Weather};
-use super::scene::{Database, ground, insert, load, port_of, session};
+use super::scene::{Database, ground, insert, load, session, through};
 use crate::error::{Context, Kind, Phase, Trouble};
 use crate::postgres::open::Ground;
 use crate::session::{Fields, Session};
 use durably_store::Class;
+use durably_testbed::Direction;
 use std::future::poll_fn;
 use std::pin::pin;
 
@@ -143,43 +143,47 @@ async fn a_future_that_is_dropped_midway_poisons_nothing() {
 #[tokio::test]
 async fn a_lost_answer_to_commit_is_told_from_a_refusal() {
     let database = Database::new("lost");
-    let port = port_of(database.server_url());
-    let proxy = Proxy::before(port).await;
+    let proxy = database.proxy().await;
     let url = database.url_with("answer_timeout=1&listen=off");
-    let through = ground(&url.replace(&port.to_string(), &proxy.port().to_string())).await;
+    let ground = ground(&through(&proxy, &url)).await;
     let context = Context { store: "x", operation: "commit", phase: Phase::Commit };
-    for (weather, version) in [(Weather::Deaf, 100), (Weather::Hole, 110)] {
-        proxy.set(Weather::Fair);
-        let mut session = session(&through).await;
+    for (lost, version) in [(Direction::ToClient, 100), (Direction::ToServer, 110)] {
+        let mut session = session(&ground).await;
         session.begin().await.expect("begins");
         session.ask(vec![insert(version)]).await.expect("writes");
-        proxy.set(weather);
+        proxy.black_hole(lost);
         let trouble = session.finish(vec![insert(version + 1)]).await.expect_err("no answer");
         let error = trouble.into_error(context);
-        assert_eq!(error.class(), Class::Ambiguous, "{weather:?}: {error}");
+        assert_eq!(error.class(), Class::Ambiguous, "{lost:?}: {error}");
+        drop(session);
+        proxy.cut().await;
+        proxy.forward(lost);
     }
-    proxy.set(Weather::Fair);
-    assert_eq!(versions(&through).await, [100, 101], "only the deaf one did it");
+    assert_eq!(
+        versions(&ground).await,
+        [100, 101],
+        "all was sent at once, and then the answer lost"
+    );
 }
 
 #[tokio::test]
 async fn what_breaks_before_the_end_is_sent_is_not_ambiguous() {
     let database = Database::new("before");
-    let port = port_of(database.server_url());
-    let proxy = Proxy::before(port).await;
+    let proxy = database.proxy().await;
     let url = database.url_with("answer_timeout=1&listen=off");
-    let through = ground(&url.replace(&port.to_string(), &proxy.port().to_string())).await;
-    let mut session = session(&through).await;
+    let ground = ground(&through(&proxy, &url)).await;
+    let mut session = session(&ground).await;
     session.begin().await.expect("begins");
-    proxy.set(Weather::Deaf);
+    proxy.black_hole(Direction::ToClient);
     // This connection has not seen the statement: it is prepared first.
     let trouble = session.finish(vec![insert(100)]).await.expect_err("no answer");
     drop(session);
     let context = Context { store: "x", operation: "commit", phase: Phase::Commit };
     let error = trouble.into_error(context);
     assert!(matches!(error.class(), Class::Transient { .. }), "{error}");
-    proxy.set(Weather::Fair);
-    assert!(versions(&through).await.is_empty());
+    proxy.cut().await;
+    proxy.forward(Direction::ToClient);
+    assert!(versions(&ground).await.is_empty());
 }
 
 #[tokio::test]
