@@ -13,14 +13,17 @@ mod session;
 mod settings;
 mod store;
 mod template;
+
 #[cfg(test)]
 mod tests;
 
-use durably_store::{Clock, Store, StoreError};
+use crate::store::SqlStore;
+use durably_store::{Clock, Hints, Store, StoreError};
 use std::sync::Arc;
 
 /// Opens the store that a URL names, `mysql://USER:PASSWORD@HOST:PORT/DATABASE`, and brings its
 /// schema up to date.
 pub async fn open(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Arc::new(store::open(url, clock).await?))
+    let ground = open::open(url, clock).await?;
+    Ok(Arc::new(SqlStore::new(ground, Hints::default())))
 }

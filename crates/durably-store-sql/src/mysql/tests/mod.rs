@@ -1,5 +1,4 @@
-//! What is tried on a real server.
+//! Tried on a real server.
 
-mod contract;
 mod session;
 mod statements;
