@@ -24,6 +24,11 @@ impl Command for Register {
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Timestamp, Trouble> {
         let new = &self.new;
+        work.lock_worker(&new.who).await?;
+        if let Some(there) = work.state.workers.get(&new.who) {
+            // The answer to the first time was lost.
+            return Ok(there.row.started_at);
+        }
         let rows = work.ask(Sql::RunsParked, vec![]).await?;
         let parked = rows.into_iter().map(|mut row| Ok(RunId(row.uuid("run")?)));
         let parked = parked.collect::<Result<BTreeSet<RunId>, Trouble>>()?;
