@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Question};
 use crate::error::Trouble;
-use crate::field::{Columns, json, text, time};
+use crate::field::{Columns, json, stored, text, time};
 use crate::record::{read_task, read_worker};
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
@@ -111,6 +111,7 @@ fn save<S: Session>(work: &mut Work<'_, S>, who: &WorkerId) {
         text(row.status.name()),
         Param::Int(Some(i64::from(row.load))),
         time(row.beat_at),
+        Param::Int(Some(stored(row.beats))),
     ];
     work.also.push(Call { sql: Sql::WorkerSave, params });
 }

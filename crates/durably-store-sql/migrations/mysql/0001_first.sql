@@ -158,6 +158,7 @@ create table if not exists durable_workers (
     version text not null,
     started_at bigint not null,
     last_heartbeat_at bigint not null,
+    beats bigint not null default 0,
     unique index durable_workers_birth (birth),
     constraint durable_workers_status_known check (
         status in ('active', 'draining', 'stopped', 'stale')
