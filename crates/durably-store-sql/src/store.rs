@@ -82,7 +82,9 @@ impl<V: Server> SqlStore<V> {
         act: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Answer<'_, T> {
         Box::pin(async move {
-            match tokio::spawn(act).await {
+            #[allow(clippy::disallowed_methods, reason = "no simulation has a server")]
+            let task = tokio::spawn(act);
+            match task.await {
                 Ok(answer) => answer,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 Err(_) => {
@@ -128,6 +130,7 @@ impl<V: Server> Inner<V> {
                 Ok(done) => return Ok(done),
                 Err(trouble) if trouble.repeats() && tries < Self::REPEATS_MAX => {
                     tries += 1;
+                    #[allow(clippy::disallowed_methods, reason = "no simulation has a server")]
                     tokio::time::sleep(pause(tries)).await;
                 }
                 Err(trouble) => return Err(self.error(trouble, C::NAME, phase)),

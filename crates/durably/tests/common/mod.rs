@@ -61,7 +61,14 @@ pub(crate) fn sqlite() -> TestStore {
 }
 
 pub(crate) fn postgres() -> TestStore {
-    let database = Database::postgres("durably").unwrap();
+    on(Database::postgres("durably").unwrap())
+}
+
+pub(crate) fn mysql() -> TestStore {
+    on(Database::mysql("durably").unwrap())
+}
+
+fn on(database: Database) -> TestStore {
     let (url, folder) = (database.url().to_owned(), tempfile::tempdir().unwrap());
     TestStore { url, memory: None, folder, _database: Some(database) }
 }
@@ -81,6 +88,10 @@ macro_rules! on_every_store {
         mod on_postgres {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() { super::$name(&$crate::common::postgres()).await; })+
+        }
+        mod on_mysql {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(&$crate::common::mysql()).await; })+
         }
     };
 }
