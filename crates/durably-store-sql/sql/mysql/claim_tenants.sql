@@ -5,23 +5,23 @@ with recursive k as (
 ),
 walk as (
     select k.at, 1 as met, (
-        select t.tenant
+        select t.lane_tenant
         from durable_tasks t force index (durable_tasks_stage)
         where t.owner is null and t.call_id is null and t.due_at is null
-            and t.lane = k.lane and t.version = k.version
-            and t.precedence = -$5 and t.fresh = $6 and ($7 is null or t.tenant > $7)
-        order by t.tenant
+            and t.lane = k.lane and t.lane_version = k.version
+            and t.lane_rank = -$5 and t.lane_fresh = $6 and ($7 is null or t.lane_tenant > $7)
+        order by t.lane_tenant
         limit 1
     ) as tenant
     from k
     union all
     select k.at, walk.met + 1, (
-        select t.tenant
+        select t.lane_tenant
         from durable_tasks t force index (durable_tasks_stage)
         where t.owner is null and t.call_id is null and t.due_at is null
-            and t.lane = k.lane and t.version = k.version
-            and t.precedence = -$5 and t.fresh = $6 and t.tenant > walk.tenant
-        order by t.tenant
+            and t.lane = k.lane and t.lane_version = k.version
+            and t.lane_rank = -$5 and t.lane_fresh = $6 and t.lane_tenant > walk.tenant
+        order by t.lane_tenant
         limit 1
     )
     from walk
