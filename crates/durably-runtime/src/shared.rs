@@ -62,6 +62,7 @@ impl Shared {
         let now = environment.monotonic();
         let beats = Mutex::new(Beats { since: now, last: now });
         let cache = Mutex::new(Cache::new(settings.cache_bytes_max));
+        let commits = Commits::new(store.batches());
         Shared {
             environment,
             store,
@@ -71,7 +72,7 @@ impl Shared {
             mailboxes: Mailboxes::default(),
             cache,
             clock: StoreClock::default(),
-            commits: Commits::default(),
+            commits,
             ready: Notify::new(),
             due: Notify::new(),
             claims: Notify::new(),

@@ -248,6 +248,11 @@ impl<V: Server> Store for SqlStore<V> {
         self.run("commit", async move { inner.commit(who, batch).await })
     }
 
+    /// While the server writes one, the next one comes in.
+    fn batches(&self) -> usize {
+        2
+    }
+
     fn look_up(&self, run: RunId, commit: CommitId) -> Answer<'_, bool> {
         self.command(LookUp { run, commit })
     }
