@@ -108,7 +108,7 @@ impl<V: Server> SqlStore<V> {
 
 impl<V: Server> Inner<V> {
     /// So often a transaction that met another one is repeated.
-    const REPEATS_MAX: u32 = 10;
+    const REPEATS_MAX: u32 = 50;
 
     async fn execute<C: Command>(&self, command: &C) -> Result<C::Answer, StoreError> {
         let (answer, hints) = self.repeat(command).await?;
