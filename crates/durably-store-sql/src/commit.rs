@@ -223,10 +223,14 @@ pub(crate) struct Found {
 impl Found {
     /// A delivery needs the run's turn row, and the row of its claim.
     pub(crate) fn add(&mut self, delivery: &Delivery, places: &mut BTreeSet<At>) {
-        self.runs.push(Some(delivery.run.0));
-        self.ids.push(Some(delivery.id.clone()));
+        self.look_for(delivery.run, delivery.id.clone());
         places.insert((delivery.run, Place::TURN));
         places.extend(delivery.claim.iter().map(|held| (delivery.run, held.claim.place)));
+    }
+
+    pub(crate) fn look_for(&mut self, run: RunId, id: String) {
+        self.runs.push(Some(run.0));
+        self.ids.push(Some(id));
     }
 
     pub(crate) fn call(self) -> Option<Call> {
