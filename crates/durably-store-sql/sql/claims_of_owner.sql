@@ -1,4 +1,4 @@
 select run, place, seq, claim_number, state
-from durable_tasks
+from durable_tasks /*! force index (durable_tasks_stage) */
 where owner = $1
 order by run, place

@@ -3,7 +3,7 @@ select
     t.seq, t.claim_number, t.state, t.ready_order, t.due_at, t.owner, t.call_id, t.claimed_at,
     t.deadline, t.heartbeat_ms, t.heartbeat_by, t.unnamed, t.attempt, t.deaths, t.losses,
     t.options, t.details, t.input
-from durable_tasks t
+from durable_tasks t /*! force index (durable_tasks_stage) */
 where t.owner = $1
 order by t.run, t.place
 for update

@@ -67,7 +67,7 @@ impl Command for Claims {
         let call = &self.call;
         work.lock_worker(&call.who).await?;
         let row = work.state.workers.get(&call.who);
-        if !row.is_some_and(|worker| worker.row.status == WorkerStatus::Active) {
+        if row.is_none_or(|worker| worker.row.status != WorkerStatus::Active) {
             return Ok(Claimed::Refused);
         }
         let params = vec![worker(&call.who), Param::Id(Some(call.id.0))];

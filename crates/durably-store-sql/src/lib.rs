@@ -19,6 +19,7 @@ mod find;
 mod life;
 mod load;
 mod migrate;
+pub mod mysql;
 pub mod postgres;
 mod record;
 mod session;

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Question};
 use crate::error::Trouble;
-use crate::field::{Columns, json, text, time};
+use crate::field::{Columns, json, stored, text, time};
 use crate::record::{read_task, read_worker};
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
@@ -24,6 +24,11 @@ impl Command for Register {
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Timestamp, Trouble> {
         let new = &self.new;
+        work.lock_worker(&new.who).await?;
+        if let Some(there) = work.state.workers.get(&new.who) {
+            // The answer to the first time was lost.
+            return Ok(there.row.started_at);
+        }
         let rows = work.ask(Sql::RunsParked, vec![]).await?;
         let parked = rows.into_iter().map(|mut row| Ok(RunId(row.uuid("run")?)));
         let parked = parked.collect::<Result<BTreeSet<RunId>, Trouble>>()?;
@@ -31,7 +36,7 @@ impl Command for Register {
             let rows = work.ask(Sql::RunsLock, vec![ids(parked.clone())]).await?;
             work.add_runs(rows)?;
             let turns = parked.into_iter().map(|run| (run, Place::TURN));
-            for call in at(Sql::TasksLock, turns) {
+            if let Some(call) = at(Sql::TasksLock, turns) {
                 let rows = work.ask(call.sql, call.params).await?;
                 work.add_tasks(rows)?;
             }
@@ -106,6 +111,7 @@ fn save<S: Session>(work: &mut Work<'_, S>, who: &WorkerId) {
         text(row.status.name()),
         Param::Int(Some(i64::from(row.load))),
         time(row.beat_at),
+        Param::Int(Some(stored(row.beats))),
     ];
     work.also.push(Call { sql: Sql::WorkerSave, params });
 }
@@ -124,7 +130,7 @@ impl Command for HandBacks {
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<(), Trouble> {
         let claims = self.batch.iter().map(|back| &back.claim);
         let places: BTreeSet<At> = claims.map(|claim| (claim.run, claim.place)).collect();
-        for call in at(Sql::TasksLock, places) {
+        if let Some(call) = at(Sql::TasksLock, places) {
             let rows = work.ask(call.sql, call.params).await?;
             take_up(work, rows).await?;
         }
@@ -147,7 +153,7 @@ impl Command for Beats {
         let beat = &self.beat;
         work.lock_worker(&beat.who).await?;
         let alive = work.state.workers.get(&beat.who);
-        if !alive.is_some_and(|worker| worker.row.status.holds_claims()) {
+        if alive.is_none_or(|worker| !worker.row.status.holds_claims()) {
             return Ok(BeatAnswer::Refused);
         }
         let rows = work.ask(Sql::TasksOfOwner, vec![worker(&beat.who)]).await?;
@@ -155,7 +161,7 @@ impl Command for Beats {
         // Only what a beat changes is locked: commits go on meanwhile.
         let touched = touched(beat, &owned);
         work.read_runs(owned.iter().map(|(run, _)| *run).collect()).await?;
-        for call in at(Sql::TasksLock, touched.clone()) {
+        if let Some(call) = at(Sql::TasksLock, touched.clone()) {
             let rows = work.ask(call.sql, call.params).await?;
             work.add_tasks(rows)?;
         }

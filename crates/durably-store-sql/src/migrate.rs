@@ -21,11 +21,17 @@ const POSTGRES: &[Migration] = &[Migration {
     text: include_str!("../migrations/postgres/0001_first.sql"),
 }];
 
+const MYSQL: &[Migration] = &[Migration {
+    version: 1,
+    name: "first",
+    text: include_str!("../migrations/mysql/0001_first.sql"),
+}];
+
 /// All migrations of a dialect.
 pub(crate) fn migrations(dialect: Dialect) -> &'static [Migration] {
     match dialect {
         Dialect::Postgres => POSTGRES,
-        Dialect::Mysql => &[],
+        Dialect::Mysql => MYSQL,
     }
 }
 

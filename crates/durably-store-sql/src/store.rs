@@ -82,7 +82,9 @@ impl<V: Server> SqlStore<V> {
         act: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Answer<'_, T> {
         Box::pin(async move {
-            match tokio::spawn(act).await {
+            #[allow(clippy::disallowed_methods, reason = "no simulation has a server")]
+            let task = tokio::spawn(act);
+            match task.await {
                 Ok(answer) => answer,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 Err(_) => {
@@ -106,7 +108,7 @@ impl<V: Server> SqlStore<V> {
 
 impl<V: Server> Inner<V> {
     /// So often a transaction that met another one is repeated.
-    const REPEATS_MAX: u32 = 10;
+    const REPEATS_MAX: u32 = 50;
 
     async fn execute<C: Command>(&self, command: &C) -> Result<C::Answer, StoreError> {
         let (answer, hints) = self.repeat(command).await?;
@@ -128,6 +130,7 @@ impl<V: Server> Inner<V> {
                 Ok(done) => return Ok(done),
                 Err(trouble) if trouble.repeats() && tries < Self::REPEATS_MAX => {
                     tries += 1;
+                    #[allow(clippy::disallowed_methods, reason = "no simulation has a server")]
                     tokio::time::sleep(pause(tries)).await;
                 }
                 Err(trouble) => return Err(self.error(trouble, C::NAME, phase)),
@@ -243,6 +246,11 @@ impl<V: Server> Store for SqlStore<V> {
     ) -> Answer<'_, Vec<CommitAnswer>> {
         let inner = self.0.clone();
         self.run("commit", async move { inner.commit(who, batch).await })
+    }
+
+    /// While the server writes one, the next one comes in.
+    fn batches(&self) -> usize {
+        2
     }
 
     fn look_up(&self, run: RunId, commit: CommitId) -> Answer<'_, bool> {

@@ -141,12 +141,8 @@ statements! {
         RunById = "run_by_id";
         RunsAll = "runs_all";
         RunsByKey = "runs_by_key";
-        RunsByStatus = "runs_by_status";
-        RunsParked = "runs_parked";
-        SweepDue = "sweep_due";
         SweepLate = "sweep_late";
         SweepLost = "sweep_lost";
-        SweepNext = "sweep_next";
         TasksOfCall = "tasks_of_call";
         TasksOfOwner = "tasks_of_owner";
         TasksOfOwnerLock = "tasks_of_owner_lock";
@@ -156,7 +152,6 @@ statements! {
         WorkerLock = "worker_lock";
         WorkerSave = "worker_save";
         WorkersAll = "workers_all";
-        WorkersStale = "workers_stale";
     }
     each {
         ClaimHeads = "claim_heads";
@@ -171,12 +166,16 @@ statements! {
         InboxUnread = "inbox_unread";
         LettersInsert = "letters_insert";
         RunsByKeys = "runs_by_keys";
+        RunsByStatus = "runs_by_status";
         RunsInsert = "runs_insert";
         RunsLock = "runs_lock";
         RunsLockFree = "runs_lock_free";
+        RunsParked = "runs_parked";
         RunsRead = "runs_read";
         RunsSave = "runs_save";
         RunsThere = "runs_there";
+        SweepDue = "sweep_due";
+        SweepNext = "sweep_next";
         TasksDelete = "tasks_delete";
         TasksLock = "tasks_lock";
         TasksLockAll = "tasks_lock_all";
@@ -185,6 +184,7 @@ statements! {
         TasksSave = "tasks_save";
         WorkersBury = "workers_bury";
         WorkersRead = "workers_read";
+        WorkersStale = "workers_stale";
     }
 }
 

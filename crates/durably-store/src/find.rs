@@ -179,4 +179,6 @@ pub struct WorkerRow {
     pub started_at: Timestamp,
     /// Its last beat.
     pub beat_at: Timestamp,
+    /// The number of its last beat.
+    pub beats: u64,
 }

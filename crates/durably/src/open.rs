@@ -29,9 +29,12 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         "postgres" | "postgresql" => {
             Err(wrong("this build has no PostgreSQL; enable the feature `postgres`"))
         }
+        #[cfg(feature = "mysql")]
         "mysql" | "mariadb" => {
-            Err(wrong("this version knows memory:, sqlite:FILE and postgres:// only"))
+            durably_store_sql::mysql::open(url, durably_store::Clock::Database).await
         }
+        #[cfg(not(feature = "mysql"))]
+        "mysql" | "mariadb" => Err(wrong("this build has no MySQL; enable the feature `mysql`")),
         "http" | "https" => Err(wrong("this version has no server; use sqlite:FILE or memory:")),
         _ => Err(wrong("the scheme is not known; write sqlite:FILE or memory:")),
     }

@@ -5,18 +5,12 @@ use crate::error::{Kind, Trouble};
 use crate::migrate::{Applied, Migration, migrations, next};
 use crate::postgres::error::{is_there_already, trouble, trouble_of_commit};
 use crate::postgres::param::PgRow;
+use crate::postgres::sql;
 use crate::session::{Fields, Param};
 use crate::text::{Dialect, Naming, Sql, render};
 use durably_store::Clock;
 use std::time::Duration;
 use tokio_postgres::{Client, Error};
-
-const NOW_LIMITED: &str = include_str!("../../sql/postgres/now_limited.sql");
-const SCHEMA_THERE: &str = include_str!("../../sql/postgres/schema_there.sql");
-const SCHEMA_TABLE: &str = include_str!("../../sql/postgres/schema_table.sql");
-const SCHEMA_CREATE: &str = include_str!("../../sql/postgres/schema_create.sql");
-const SCHEMA_LOCK_ROW: &str = include_str!("../../sql/postgres/schema_lock_row.sql");
-const SCHEMA_LOCK: &str = include_str!("../../sql/postgres/schema_lock.sql");
 
 /// How long all of it may take: a migration may have to go through every row.
 const MIGRATE_MAX: Duration = Duration::from_secs(600);
@@ -91,20 +85,20 @@ impl Schema<'_> {
     async fn step(&self, known: &[Migration]) -> Result<Step, Stop> {
         // Whoever finds everything done needs no right but to read.
         let table = self.named("durable_schema");
-        let there = self.one(SCHEMA_TABLE, vec![Param::Text(Some(table))]).await? == Some(1);
+        let there = self.one(sql::SCHEMA_TABLE, vec![Param::Text(Some(table))]).await? == Some(1);
         if there && next(known, &self.applied().await?).map_err(Trouble::Store)?.is_none() {
             return Ok(Step::Current);
         }
         self.client.batch_execute("begin isolation level read committed").await?;
         let most = MIGRATE_MAX.as_millis().to_string();
         let limits = vec![Param::Text(Some(most)); 3];
-        let micros = self.one(NOW_LIMITED, limits).await?.unwrap_or(0);
+        let micros = self.one(sql::NOW_LIMITED, limits).await?.unwrap_or(0);
         if !there {
             self.create_schema().await?;
-            self.client.batch_execute(&self.named(SCHEMA_CREATE)).await?;
+            self.client.batch_execute(&self.named(sql::SCHEMA_CREATE)).await?;
         }
-        self.client.batch_execute(&self.named(SCHEMA_LOCK_ROW)).await?;
-        self.client.batch_execute(&self.named(SCHEMA_LOCK)).await?;
+        self.client.batch_execute(&self.named(sql::SCHEMA_LOCK_ROW)).await?;
+        self.client.batch_execute(&self.named(sql::SCHEMA_LOCK)).await?;
         let applied = self.applied().await?;
         let step = match next(known, &applied).map_err(Trouble::Store)? {
             None => Step::Current,
@@ -138,7 +132,7 @@ impl Schema<'_> {
     /// else.
     async fn create_schema(&self) -> Result<(), Stop> {
         let Some(schema) = &self.naming.schema else { return Ok(()) };
-        let there = self.one(SCHEMA_THERE, vec![Param::Text(Some(schema.clone()))]).await?;
+        let there = self.one(sql::SCHEMA_THERE, vec![Param::Text(Some(schema.clone()))]).await?;
         if there == Some(0) {
             // A name cannot be bound; this one is plain.
             let create = ["create schema \"", schema, "\""].concat();

@@ -2,7 +2,7 @@
 
 mod connect;
 mod error;
-mod home;
+pub(crate) mod home;
 mod migrate;
 mod notify;
 mod open;
@@ -11,6 +11,7 @@ mod param;
 mod pool;
 mod session;
 mod settings;
+mod sql;
 mod store;
 mod tls;
 mod trip;
@@ -27,5 +28,19 @@ use std::sync::Arc;
 pub async fn open(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
     let hints = Hints::default();
     let ground = open::open(url, clock, &hints).await?;
+    Ok(Arc::new(SqlStore::new(ground, hints)))
+}
+
+/// Opens a store on connections of the program's own, which may be set up in any way. The URL is one
+/// of the same database: it says where the tables are, which limits hold, and where to listen (on a
+/// connection of the store's). People's questions share the pool with work, so that it should have
+/// four connections or more.
+pub async fn open_on(
+    pool: deadpool_postgres::Pool,
+    url: &str,
+    clock: Clock,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let hints = Hints::default();
+    let ground = open::open_given(open::Given { pool, url, clock }, &hints).await?;
     Ok(Arc::new(SqlStore::new(ground, hints)))
 }

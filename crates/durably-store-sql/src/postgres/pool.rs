@@ -134,6 +134,7 @@ impl Connections {
     }
 
     /// How statements reach the server.
+    #[cfg(test)]
     pub(crate) fn statements(&self) -> Statements {
         self.manner.statements
     }

@@ -4,6 +4,7 @@ use crate::error::{Kind, Trouble};
 use crate::postgres::error::{trouble, trouble_of_commit};
 use crate::postgres::param::PgRow;
 use crate::postgres::pool::Lease;
+use crate::postgres::sql;
 use crate::postgres::trip::in_one_trip;
 use crate::session::{Began, Call, Fields, Param, Session};
 use crate::text::Texts;
@@ -16,9 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row, Statement};
-
-const NOW: &str = include_str!("../../sql/postgres/now.sql");
-const NOW_LIMITED: &str = include_str!("../../sql/postgres/now_limited.sql");
 
 /// How transactions are isolated. The commands lock what they touch and need no more than the
 /// first; some servers have only the second.
@@ -154,8 +152,8 @@ impl PgSession {
                 .map(|limit| Param::Text(Some(limit.clone())))
         });
         let now = [match &limits {
-            Some(params) => (NOW_LIMITED, params.as_slice()),
-            None => (NOW, [].as_slice()),
+            Some(params) => (sql::NOW_LIMITED, params.as_slice()),
+            None => (sql::NOW, [].as_slice()),
         }];
         let trip = async {
             let now = prepare(client, manner.statements, &now).await?;
@@ -202,7 +200,8 @@ impl PgSession {
             }
             Err(error) => {
                 let trouble = trouble(&error);
-                self.state = self.after(&trouble, State::Failed);
+                let failed = if before == State::Open { State::Failed } else { State::Clean };
+                self.state = self.after(&trouble, failed);
                 Err(trouble)
             }
         }
@@ -333,6 +332,12 @@ impl PgSession {
     pub(crate) async fn read_only(&self) {
         let client = self.client.as_ref().expect("a connection");
         client.batch_execute("set transaction read only").await.expect("is read only");
+    }
+
+    /// The port of the server.
+    pub(crate) async fn port(&mut self) -> Option<i32> {
+        let client = self.client.as_ref()?;
+        client.query_one("select inet_server_port()", &[]).await.ok()?.get(0)
     }
 
     /// Whether the connection is encrypted, as the server sees it.

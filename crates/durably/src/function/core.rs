@@ -6,6 +6,7 @@ use durably_kernel::{
 };
 use durably_runtime::StepOutcome;
 use parking_lot::Mutex;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
@@ -405,9 +406,12 @@ impl Core {
 
 /// `name`, then `name#2` and so on, past what is in use already.
 fn unique(ids: &mut BTreeMap<Arc<str>, u32>, name: Arc<str>) -> Arc<str> {
-    let Some(asked) = ids.get(&name).copied() else {
-        ids.insert(name.clone(), 1);
-        return name;
+    let asked = match ids.entry(name.clone()) {
+        Entry::Vacant(first) => {
+            first.insert(1);
+            return name;
+        }
+        Entry::Occupied(before) => *before.get(),
     };
     // An id that came of another name counts as asked for once.
     let mut count = asked.max(1);

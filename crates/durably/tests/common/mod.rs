@@ -7,6 +7,7 @@ pub(crate) mod toy;
 
 use durably::{Engine, EngineBuilder, Handle};
 use durably_store::memory::MemoryStore;
+use durably_testbed::Database;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ pub(crate) struct TestStore {
     pub(crate) url: String,
     memory: Option<Arc<MemoryStore>>,
     folder: tempfile::TempDir,
+    /// A schema of its own, which goes with it.
+    _database: Option<Database>,
 }
 
 impl TestStore {
@@ -47,13 +50,27 @@ impl TestStore {
 
 pub(crate) fn memory() -> TestStore {
     let memory = Some(Arc::new(MemoryStore::new()));
-    TestStore { url: "memory:".into(), memory, folder: tempfile::tempdir().unwrap() }
+    let folder = tempfile::tempdir().unwrap();
+    TestStore { url: "memory:".into(), memory, folder, _database: None }
 }
 
 pub(crate) fn sqlite() -> TestStore {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("test.db").display());
-    TestStore { url, memory: None, folder }
+    TestStore { url, memory: None, folder, _database: None }
+}
+
+pub(crate) fn postgres() -> TestStore {
+    on(Database::postgres("durably").unwrap())
+}
+
+pub(crate) fn mysql() -> TestStore {
+    on(Database::mysql("durably").unwrap())
+}
+
+fn on(database: Database) -> TestStore {
+    let (url, folder) = (database.url().to_owned(), tempfile::tempdir().unwrap());
+    TestStore { url, memory: None, folder, _database: Some(database) }
 }
 
 /// One test for each store that ends with the engine, and for those that do not.
@@ -67,6 +84,14 @@ macro_rules! on_every_store {
         mod on_sqlite {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() { super::$name(&$crate::common::sqlite()).await; })+
+        }
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(&$crate::common::postgres()).await; })+
+        }
+        mod on_mysql {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(&$crate::common::mysql()).await; })+
         }
     };
 }

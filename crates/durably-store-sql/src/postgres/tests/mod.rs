@@ -7,3 +7,4 @@ mod pooler;
 mod scene;
 mod server;
 mod session;
+mod statements;

@@ -70,6 +70,22 @@ async fn one_process_hears_what_another_has_done() {
 }
 
 #[tokio::test]
+async fn nobody_hears_from_itself() {
+    let database = Database::new("notify_self");
+    let (second, first, mut at_first) = pair(&database.url(), &database.url()).await;
+    let mut at_second = second.1.listen();
+    tell(&first.0, [Hint::Inbox(run(1))]);
+    hear(&mut at_second, |heard| heard.inboxes.contains(&run(1))).await;
+    // Comes after what the first has told, also to the first.
+    tell(&second.0, [Hint::Inbox(run(2))]);
+    let mut heard = Vec::new();
+    while !heard.contains(&run(2)) {
+        heard.extend(at_first.next().await.inboxes);
+    }
+    assert!(!heard.contains(&run(1)));
+}
+
+#[tokio::test]
 async fn too_many_runs_are_everything() {
     let database = Database::new("notify_many");
     let (first, _second, mut listener) = pair(&database.url(), &database.url()).await;

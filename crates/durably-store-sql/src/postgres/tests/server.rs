@@ -34,6 +34,39 @@ async fn a_server_that_crashes_is_back_without_restarting_us() {
 }
 
 #[tokio::test]
+async fn when_the_first_server_may_only_be_read_the_second_is_used() {
+    let first = Server::postgres(&ServerOptions::default()).expect("a server");
+    let second = Server::postgres(&ServerOptions::default()).expect("a server");
+    let database = Database::on(&first);
+    let admin = client(&second.url()).await;
+    admin.batch_execute("alter role durably password 'shared'").await.expect("a password");
+    let admin = client(&first.url()).await;
+    admin.batch_execute("alter role durably password 'shared'").await.expect("a password");
+    let (one, two) = (format!(":{}/", first.port()), format!(":{}/", second.port()));
+    let both = format!(":{},127.0.0.1{two}", first.port());
+    let url = url_of(&database.url_with("listen=off"), "durably", "shared").replace(&one, &both);
+    let ground = ground(&url).await;
+    let mut before = session(&ground).await;
+    assert_eq!(before.port().await, Some(i32::from(first.port())));
+    admin
+        .batch_execute("alter system set default_transaction_read_only = on")
+        .await
+        .expect("is read only");
+    admin.batch_execute("select pg_reload_conf()").await.expect("reloads");
+    // A connection that is there hears of it between two transactions.
+    loop {
+        before.begin().await.expect("begins");
+        if before.ask(vec![insert(100)]).await.is_err() {
+            break;
+        }
+        before.roll_back().await;
+    }
+    drop(before);
+    let mut after = session(&ground).await;
+    assert_eq!(after.port().await, Some(i32::from(second.port())));
+}
+
+#[tokio::test]
 async fn too_many_connections_are_a_matter_of_time() {
     let options = ServerOptions::default().set("max_connections", "6");
     let options = options.set("superuser_reserved_connections", "0");

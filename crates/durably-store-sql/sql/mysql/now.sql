@@ -1,0 +1,1 @@
+select timestampdiff(microsecond, '1970-01-01 00:00:00', utc_timestamp(6))

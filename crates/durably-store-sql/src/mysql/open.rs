@@ -1,0 +1,66 @@
+//! What is asserted about a server before anything is promised, and what a store on it stands on.
+
+use crate::error::{Context, Phase, Trouble};
+use crate::mysql::connect::{Connector, Made};
+use crate::mysql::migrate::{MIGRATE_MAX, Schema};
+use crate::mysql::pool::Connections;
+use crate::mysql::session::Manner;
+use crate::mysql::settings::Settings;
+use crate::postgres::home::Home;
+use crate::text::{Dialect, Texts};
+use durably_store::{Clock, StoreError};
+use std::sync::Arc;
+
+/// Connections for people's questions; they do not take those of the work.
+const READERS: usize = 2;
+
+/// What a store stands on.
+pub(crate) struct Ground {
+    pub(crate) work: Connections,
+    pub(crate) read: Connections,
+    /// The store, without secrets.
+    pub(crate) store: String,
+}
+
+/// Looks at the server, brings the schema up to date.
+pub(crate) async fn open(url: &str, clock: Clock) -> Result<Ground, StoreError> {
+    let settings = Settings::of(url)?;
+    let store = settings.shown();
+    let context = Context { store: &store, operation: "open", phase: Phase::Open };
+    let home = Home::start().map_err(|error| StoreError::Open {
+        store: store.clone(),
+        problem: format!("no thread can be started: {error}"),
+    })?;
+    let ground = build(settings, Arc::new(home), clock).await;
+    let (work, read) = ground.map_err(|trouble| trouble.into_error(context))?;
+    Ok(Ground { work, read, store })
+}
+
+async fn build(
+    settings: Settings,
+    home: Arc<Home>,
+    clock: Clock,
+) -> Result<(Connections, Connections), Trouble> {
+    prepare(&settings, &home, &clock).await?;
+    let texts = Texts::new(Dialect::Mysql, &settings.naming);
+    let manner = Arc::new(Manner::new(&texts, clock, settings.answer_max)?);
+    let size = settings.pool;
+    let connector = Connector::new(settings, home);
+    let work = Connections::new(connector.clone(), size, manner.clone());
+    Ok((work, Connections::new(connector, READERS, manner)))
+}
+
+async fn prepare(settings: &Settings, home: &Arc<Home>, clock: &Clock) -> Result<(), Trouble> {
+    // A migration takes longer than other statements may.
+    let patient = Settings { answer_max: MIGRATE_MAX * 2, ..settings.clone() };
+    let Made { mut line, facts, .. } = Connector::new(patient, home.clone()).connect().await?;
+    facts.check(settings)?;
+    if facts.is_galera() {
+        tracing::warn!(
+            store = settings.shown(),
+            "the server is a node of a Galera cluster: let every process name the same servers \
+             in the same order, so that all write to one of them"
+        );
+    }
+    Schema { line: &mut line, naming: &settings.naming, clock }.migrate().await
+}

@@ -1,0 +1,8 @@
+//! Tried on a real server.
+
+mod locks;
+mod migrate;
+mod open;
+mod scene;
+mod session;
+mod statements;
