@@ -2,10 +2,13 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::disallowed_methods, reason = "tests wait for the real world")]
 
+pub(crate) mod check;
+pub(crate) mod fleet;
 pub(crate) mod planted;
 pub(crate) mod toy;
+pub(crate) mod work;
 
-use durably::{Engine, EngineBuilder, Handle};
+use durably::{Client, Engine, EngineBuilder, Handle, WorkflowRef};
 use durably_store::memory::MemoryStore;
 use durably_testbed::Database;
 use std::future::Future;
@@ -96,6 +99,21 @@ macro_rules! on_every_store {
     };
 }
 
+/// One test for each store that many processes share over a network.
+#[macro_export]
+macro_rules! on_every_server {
+    ($($name:ident),+ $(,)?) => {
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(&$crate::common::postgres()).await; })+
+        }
+        mod on_mysql {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() { super::$name(&$crate::common::mysql()).await; })+
+        }
+    };
+}
+
 /// Waits until a condition holds; fails loudly if it never does.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let began = Instant::now();
@@ -103,6 +121,17 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut condition: i
         assert!(began.elapsed() < Duration::from_secs(60), "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await; // tidy: polls for a condition
     }
+}
+
+/// Starts runs, all at once.
+pub(crate) async fn start_all(
+    client: &Client,
+    workflow: WorkflowRef<u32, u32>,
+    runs: u32,
+) -> Vec<Handle<u32>> {
+    let starts = (0..runs).map(|n| client.start(workflow, &n));
+    let started = client.start_many(starts).await.unwrap();
+    started.into_iter().map(|start| start.unwrap()).collect()
 }
 
 /// The names of a run's events.
