@@ -167,6 +167,7 @@ statements! {
         LettersInsert = "letters_insert";
         RunsByKeys = "runs_by_keys";
         RunsByStatus = "runs_by_status";
+        RunsHead = "runs_head";
         RunsInsert = "runs_insert";
         RunsLock = "runs_lock";
         RunsLockFree = "runs_lock_free";
@@ -182,6 +183,7 @@ statements! {
         TasksLockWatched = "tasks_lock_watched";
         TasksPut = "tasks_put";
         TasksSave = "tasks_save";
+        TasksStep = "tasks_step";
         WorkersBury = "workers_bury";
         WorkersRead = "workers_read";
         WorkersStale = "workers_stale";

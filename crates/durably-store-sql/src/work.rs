@@ -9,9 +9,9 @@ use crate::field::Columns;
 use crate::record::{read_entry, read_history, read_run, read_task, read_worker};
 use crate::session::{Began, Call, Param, Session};
 use crate::text::Sql;
-use crate::write::Table;
+use crate::write::{Rest, Table, goes_on};
 use durably_kernel::{Place, RunId, RunStatus, Timestamp, WorkerId};
-use durably_store::rows::{At, Mark, RunRecord, State, UNREAD_MAX, WorkerRecord};
+use durably_store::rows::{At, Mark, Row, RunRecord, State, UNREAD_MAX, WorkerRecord};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 struct Before {
     inbox_last: u64,
-    places: BTreeSet<Place>,
+    rest: Rest,
+    rows: BTreeMap<Place, Row>,
+}
+
+impl Before {
+    fn of(record: &RunRecord) -> Before {
+        let rows = record.rows.values().map(|row| (row.place, row.clone())).collect();
+        Before { inbox_last: record.inbox_last, rest: Rest::of(record), rows }
+    }
 }
 
 /// One command at work.
@@ -66,7 +74,7 @@ impl<'s, S: Session> Work<'s, S> {
     fn add_run(&mut self, record: RunRecord) {
         let run = record.new.identity.id;
         if let Entry::Vacant(unknown) = self.before.entry(run) {
-            unknown.insert(Before { inbox_last: record.inbox_last, places: BTreeSet::new() });
+            unknown.insert(Before::of(&record));
             self.state.insert_run(record);
         }
     }
@@ -80,16 +88,13 @@ impl<'s, S: Session> Work<'s, S> {
         Ok(())
     }
 
-    pub(crate) fn add_task(
-        &mut self,
-        run: RunId,
-        task: durably_store::rows::Row,
-    ) -> Result<(), Trouble> {
+    pub(crate) fn add_task(&mut self, run: RunId, task: Row) -> Result<(), Trouble> {
         let Some(before) = self.before.get_mut(&run) else {
             let problem = format!("table durable_tasks: there is no run {run}");
             return Err(Trouble::Damaged(problem));
         };
-        if before.places.insert(task.place) {
+        if let Entry::Vacant(unknown) = before.rows.entry(task.place) {
+            unknown.insert(task.clone());
             self.state.insert_row(run, task);
         }
         Ok(())
@@ -187,9 +192,7 @@ impl<'s, S: Session> Work<'s, S> {
         state.dead_letters.clear();
         for record in state.runs.records_mut() {
             record.changed = false;
-            let places = record.rows.values().map(|row| row.place).collect();
-            let before = Before { inbox_last: record.inbox_last, places };
-            self.before.insert(record.new.identity.id, before);
+            self.before.insert(record.new.identity.id, Before::of(record));
         }
         let rows: Vec<At> = state.places().collect();
         rows.into_iter().for_each(|at| state.mark(at, Mark::Same));
@@ -197,47 +200,84 @@ impl<'s, S: Session> Work<'s, S> {
     }
 
     fn changes(&mut self) -> Result<Vec<Call>, Trouble> {
-        let (mut new_runs, mut runs) = (Table::default(), Table::default());
-        let (mut puts, mut changes) = (Table::default(), Table::default());
-        let (mut deletes, mut entries) = (Table::default(), Table::default());
+        let mut tables = Tables::default();
         for (run, record) in self.state.runs.iter() {
-            let before = self.before.get(run);
             let trace = self.traces.get(run).map(String::as_str);
-            match before {
-                None => new_runs.new_run(record, trace)?,
-                Some(_) if record.changed => runs.run(record)?,
-                Some(_) => {}
+            match self.before.get(run) {
+                None => tables.new_run(record, trace)?,
+                Some(before) => tables.run(record, before, trace)?,
             }
-            for row in record.rows.values() {
-                match row.mark {
-                    Mark::Same => {}
-                    Mark::Changed => changes.task_change(*run, row)?,
-                    Mark::New => puts.task(record, row, trace)?,
-                }
-            }
-            let gone = before.into_iter().flat_map(|before| &before.places);
-            for place in gone.filter(|place| record.rows.get(**place).is_none()) {
-                deletes.at(*run, *place);
-            }
-            let known = before.map_or(0, |before| before.inbox_last);
+            let known = self.before.get(run).map_or(0, |before| before.inbox_last);
             for (number, entry) in record.inbox.range(known + 1..) {
-                entries.entry(*run, *number, entry, self.now)?;
+                tables.entries.entry(*run, *number, entry, self.now)?;
             }
         }
-        let mut letters = Table::default();
         for letter in &self.state.dead_letters {
-            letters.letter(letter)?;
+            tables.letters.letter(letter)?;
         }
+        Ok(tables.calls().chain(std::mem::take(&mut self.also)).collect())
+    }
+}
+
+/// What has changed, by the statement that writes it.
+#[derive(Default)]
+struct Tables {
+    new_runs: Table,
+    runs: Table,
+    heads: Table,
+    deletes: Table,
+    puts: Table,
+    steps: Table,
+    changes: Table,
+    entries: Table,
+    letters: Table,
+}
+
+impl Tables {
+    fn new_run(&mut self, record: &RunRecord, trace: Option<&str>) -> Result<(), Trouble> {
+        self.new_runs.new_run(record, trace)?;
+        record.rows.values().try_for_each(|row| self.puts.task(record, row, trace))
+    }
+
+    fn run(
+        &mut self,
+        record: &RunRecord,
+        before: &Before,
+        trace: Option<&str>,
+    ) -> Result<(), Trouble> {
+        let run = record.new.identity.id;
+        if record.changed {
+            match before.rest == Rest::of(record) {
+                true => self.heads.head(record),
+                false => self.runs.run(record)?,
+            }
+        }
+        for row in record.rows.values() {
+            match (row.mark, before.rows.get(&row.place)) {
+                (Mark::Same, _) => {}
+                (Mark::Changed, _) => self.changes.task_change(run, row)?,
+                (Mark::New, Some(old)) if goes_on(old, row) => self.steps.step(run, row, trace),
+                (Mark::New, _) => self.puts.task(record, row, trace)?,
+            }
+        }
+        let gone = before.rows.keys().filter(|place| record.rows.get(**place).is_none());
+        gone.for_each(|place| self.deletes.at(run, *place));
+        Ok(())
+    }
+
+    fn calls(self) -> impl Iterator<Item = Call> {
         let calls = [
-            new_runs.call(Sql::RunsInsert),
-            runs.call(Sql::RunsSave),
-            deletes.call(Sql::TasksDelete),
-            puts.call(Sql::TasksPut),
-            changes.call(Sql::TasksSave),
-            entries.call(Sql::InboxInsert),
-            letters.call(Sql::LettersInsert),
+            self.new_runs.call(Sql::RunsInsert),
+            self.runs.call(Sql::RunsSave),
+            self.heads.call(Sql::RunsHead),
+            self.deletes.call(Sql::TasksDelete),
+            self.puts.call(Sql::TasksPut),
+            self.steps.call(Sql::TasksStep),
+            self.changes.call(Sql::TasksSave),
+            self.entries.call(Sql::InboxInsert),
+            self.letters.call(Sql::LettersInsert),
         ];
-        Ok(calls.into_iter().flatten().chain(std::mem::take(&mut self.also)).collect())
+        calls.into_iter().flatten()
     }
 }
 

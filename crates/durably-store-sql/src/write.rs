@@ -4,7 +4,7 @@ use crate::error::Trouble;
 use crate::field::{json, stored, stored_millis};
 use crate::session::{Call, Param};
 use crate::text::Sql;
-use durably_kernel::{Payload, Place, RunId, Timestamp, Waits};
+use durably_kernel::{LastError, Payload, Place, RunId, RunStatus, Timestamp, Waits};
 use durably_store::rows::{Entry, Row, RunRecord};
 use durably_store::{DeadLetterRow, Parked, RunCommit};
 use uuid::Uuid;
@@ -120,6 +120,31 @@ impl Table {
             table.time(record.ended_at);
             Ok(())
         })
+    }
+
+    /// A run that went on by a step.
+    pub(crate) fn head(&mut self, record: &RunRecord) {
+        self.next = 0;
+        self.id(record.new.identity.id.0);
+        self.int(stored(record.head.0));
+        self.rows += 1;
+    }
+
+    /// A task that its worker goes on from ([`goes_on`]).
+    pub(crate) fn step(&mut self, run: RunId, row: &Row, trace: Option<&str>) {
+        let owner = row.owner.as_ref();
+        self.next = 0;
+        self.id(run.0);
+        self.int(i64::from(row.place.0));
+        self.words(&row.target);
+        self.int(stored(row.seq.0));
+        self.int(stored(row.number.0));
+        self.time(owner.map(|owner| owner.claimed_at));
+        self.time(owner.map(|owner| owner.deadline));
+        self.int(i64::from(row.attempt));
+        self.text(trace.map(str::to_owned));
+        self.payload(row.input.as_ref());
+        self.rows += 1;
     }
 
     /// A run that changed.
@@ -281,5 +306,61 @@ impl Table {
             table.time(Some(letter.dead_at));
             Ok(())
         })
+    }
+}
+
+/// Whether a worker goes on from one task to the next of the same kind: most columns are as they
+/// were.
+pub(crate) fn goes_on(before: &Row, row: &Row) -> bool {
+    let (Some(owned), Some(owner)) = (&before.owner, &row.owner) else { return false };
+    let same_work = before.kind == row.kind
+        && before.name == row.name
+        && before.watched == row.watched
+        && before.version == row.version
+        && before.queue == row.queue
+        && before.priority == row.priority
+        && before.fresh == row.fresh
+        && before.options == row.options
+        && before.details == row.details;
+    let same_standing = before.state == row.state
+        && before.order == row.order
+        && before.due == row.due
+        && before.deaths == row.deaths
+        && before.losses == row.losses;
+    let same_owner = owned.who == owner.who
+        && owned.call == owner.call
+        && owned.heartbeat == owner.heartbeat
+        && owned.heartbeat_by == owner.heartbeat_by
+        && owned.unnamed == owner.unnamed;
+    same_work && same_standing && same_owner
+}
+
+/// What is written of a run beside its head.
+#[derive(PartialEq, Debug)]
+pub(crate) struct Rest {
+    version: Option<u32>,
+    status: RunStatus,
+    inbox: (u64, u64),
+    turn_counter: u64,
+    parked: Option<Parked>,
+    waits: Waits,
+    retries: u32,
+    last_error: Option<Box<LastError>>,
+    times: (Option<Timestamp>, Option<Timestamp>),
+}
+
+impl Rest {
+    pub(crate) fn of(record: &RunRecord) -> Rest {
+        Rest {
+            version: record.version,
+            status: record.status,
+            inbox: (record.inbox_last, record.inbox_used),
+            turn_counter: record.turn_counter,
+            parked: record.parked.clone(),
+            waits: record.waits.clone(),
+            retries: record.retries,
+            last_error: record.last_error.clone(),
+            times: (record.started_at, record.ended_at),
+        }
     }
 }
