@@ -6,20 +6,22 @@ mod common;
 use common::check::{attempts_of, check};
 use common::fleet::{Fleet, Process};
 use common::work::{MANY, SINGLE};
-use common::{TestStore, start_all, until};
+use common::{database, start_all, until};
 use durably::{Client, RunId, WorkerStatus};
+use durably_testbed::Kind;
 
 on_every_server!(
     three_processes_share_the_work_and_one_may_be_killed,
     two_hundred_workers_claim_nothing_twice
 );
 
-async fn three_processes_share_the_work_and_one_may_be_killed(store: &TestStore) {
+async fn three_processes_share_the_work_and_one_may_be_killed(kind: Kind) {
+    let database = database(kind);
     const RUNS: u32 = 200;
-    let fleet = Fleet::on(&store.url);
+    let fleet = Fleet::on(database.url());
     let processes = fleet.ready(2, 8);
     let victim = fleet.launch_with(8, |command| command.arg("40")).ready();
-    let client = Client::connect(&store.url).await.unwrap();
+    let client = Client::connect(database.url()).await.unwrap();
     let handles = start_all(&client, MANY, RUNS).await;
     // In the middle of it all: everybody has done something, and one has its hands full.
     until("all have done something", async || {
@@ -51,10 +53,11 @@ async fn three_processes_share_the_work_and_one_may_be_killed(store: &TestStore)
     assert!(workers.iter().all(|worker| worker.status != WorkerStatus::Active), "{workers:?}");
 }
 
-async fn two_hundred_workers_claim_nothing_twice(store: &TestStore) {
+async fn two_hundred_workers_claim_nothing_twice(kind: Kind) {
+    let database = database(kind);
     const RUNS: u32 = 5_000;
-    let fleet = Fleet::on(&store.url);
-    let client = Client::connect(&store.url).await.unwrap();
+    let fleet = Fleet::on(database.url());
+    let client = Client::connect(database.url()).await.unwrap();
     let handles = start_all(&client, SINGLE, RUNS).await;
     let processes = fleet.ready(4, 50);
     for handle in &handles {
