@@ -6,11 +6,17 @@
 mod common;
 
 use common::load::{Effects, under_load};
+use common::planted::{Fault, Planted};
 use common::work::{self, MANY};
 use common::{database, own_server, start_all, until, with};
+use durably::{Client, RunQuery};
 use durably_testbed::{Direction, Kind, Proxy, Server, ServerOptions, execute};
-use futures_util::future::join_all;
-use std::time::Duration;
+use futures_util::future::{join, join_all};
+use std::future::{Future, IntoFuture, poll_fn};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 on_every_server!(
     a_server_that_crashes_and_starts_again,
@@ -21,6 +27,7 @@ on_every_server!(
     a_server_that_may_only_be_read_for_a_while,
     a_pool_of_two_connections,
     more_connections_wanted_than_there_are,
+    calls_that_are_dropped_midway,
 );
 
 /// What a server that is away for a while is like.
@@ -34,7 +41,7 @@ async fn blocking(work: impl FnOnce() + Send + 'static) {
 
 async fn a_server_that_crashes_and_starts_again(kind: Kind) {
     let (server, database) = own_server(kind, &ServerOptions::default());
-    let server = std::sync::Arc::new(server);
+    let server = Arc::new(server);
     let crash = async {
         let crashing = server.clone();
         blocking(move || crashing.stop_immediate().unwrap()).await;
@@ -191,7 +198,7 @@ async fn more_connections_wanted_than_there_are(kind: Kind) {
     for _ in 0..4 {
         engines.push(work::engine(effects.ledger()).slots(16).start(database.url()).await.unwrap());
     }
-    let handles = join_all(engines.iter().map(|engine| start_all(engine, MANY, 50))).await.concat();
+    let handles = join_all(engines.iter().map(|engine| start_all(engine, MANY, 15))).await.concat();
     until("all has been done", async || effects.count() >= handles.len() * 5).await;
     let runs: Vec<_> = handles.iter().map(|handle| handle.id()).collect();
     // Whoever goes gives its connections back; a handle keeps those of its engine.
@@ -204,4 +211,67 @@ async fn more_connections_wanted_than_there_are(kind: Kind) {
         last.handle(MANY, *run).result().await.unwrap();
     }
     println!("{:?}", common::check::check(&last, &runs, &effects.all()).await);
+}
+
+/// Polls a call so many times, then drops it.
+async fn dropped_after<T>(polls: u32, call: impl Future<Output = T>) -> Option<T> {
+    let (mut call, mut left) = (std::pin::pin!(call), polls);
+    poll_fn(move |context| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        call.as_mut().poll(context).map(Some)
+    })
+    .await
+}
+
+async fn calls_that_are_dropped_midway(kind: Kind) {
+    const KEYS: u32 = 100;
+    let database = database(kind);
+    // A connection that is lost to the pool, or poisoned, would be missed.
+    let client = Client::connect(&with(database.url(), "pool=2")).await.unwrap();
+    let start = |n: u32| client.start(MANY, &n).idempotency_key(format!("key-{n}"));
+    let mut dropped = 0;
+    for n in 0..KEYS {
+        let polls = n % 10;
+        let (started, asked) = join(
+            dropped_after(polls, start(n).into_future()),
+            dropped_after(polls, client.runs(RunQuery::default())),
+        )
+        .await;
+        dropped += u32::from(started.is_none()) + u32::from(asked.is_none());
+    }
+    assert!(dropped > 0, "calls that end before they are dropped prove nothing");
+    let mut runs = vec![];
+    for n in 0..KEYS {
+        runs.push(start(n).await.unwrap().id());
+    }
+    let all = client.runs(RunQuery { most: 1000, ..RunQuery::default() }).await.unwrap();
+    assert_eq!(all.len(), KEYS as usize, "each start is there once");
+    let effects = Effects::default();
+    let engine = work::engine(effects.ledger()).start(database.url()).await.unwrap();
+    for run in &runs {
+        engine.handle(MANY, *run).result().await.unwrap();
+    }
+    println!("{dropped} dropped, {:?}", common::check::check(&client, &runs, &effects.all()).await);
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_engine_asks_a_few_times_a_second() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    let store = Planted::new(move |_, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Fault::None
+    });
+    let engine = work::engine(Effects::default().ledger()).start_on(Arc::new(store)).await.unwrap();
+    let (began, before) = (Instant::now(), calls.load(Ordering::SeqCst));
+    tokio::time::sleep(Duration::from_secs(3)).await; // tidy: what is done in a time is counted
+    let asked = calls.load(Ordering::SeqCst) - before;
+    // A poll and a sweep a second, a beat in five; a slow machine asks less.
+    let most = 8.0 + 3.0 * began.elapsed().as_secs_f64();
+    assert!(asked > 0 && f64::from(asked) <= most, "{asked} calls");
+    engine.stop().await.unwrap();
 }
