@@ -44,7 +44,9 @@ impl RealEnvironment {
     /// The environment of the current tokio runtime; none outside of one.
     pub fn current() -> Option<RealEnvironment> {
         let user = Handle::try_current().ok()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
+        // With sockets, for stores on connections of the program's own: they are opened by whoever
+        // needs one.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
         let vital = runtime.handle().clone();
         let (end, ended) = oneshot::channel();
         std::thread::Builder::new()

@@ -47,11 +47,7 @@ impl Database {
             |problem: String| TestbedError::BadUrl { url: without_password(server_url), problem };
         let mut url = Url::parse(server_url).map_err(|error| bad(error.to_string()))?;
         let name = unique(label);
-        let kind = match url.scheme() {
-            "postgres" | "postgresql" => Kind::Postgres,
-            "mysql" | "mariadb" => Kind::Mysql,
-            other => return Err(bad(format!("{other}: is neither postgres: nor mysql:"))),
-        };
+        let kind = kind_of(server_url)?;
         match kind {
             Kind::Postgres => drop(url.query_pairs_mut().append_pair("schema", &name)),
             Kind::Mysql => url.set_path(&name),
@@ -80,26 +76,50 @@ impl Database {
         &self.name
     }
 
-    /// Runs statements on a connection and a thread of their own, so that it does not matter
-    /// whether the caller is within an async runtime.
     fn run(&self, statements: &[&str]) -> Result<(), TestbedError> {
-        let work = async {
-            match self.kind {
-                Kind::Postgres => run_on_postgres(&self.server_url, statements).await,
-                Kind::Mysql => run_on_mysql(&self.server_url, statements).await,
-            }
-        };
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()
-                    .map_err(TestbedError::io("start an async runtime"))?
-                    .block_on(work)
-            });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        run(self.kind, &self.server_url, statements)
     }
+}
+
+/// Runs statements one after the other on the server of a URL, whose scheme says which kind it is.
+/// It does not matter whether the caller is within an async runtime.
+///
+/// # Errors
+///
+/// If the URL is wrong, the server cannot be reached, or it refuses.
+pub fn execute(server_url: &str, statements: &[&str]) -> Result<(), TestbedError> {
+    run(kind_of(server_url)?, server_url, statements)
+}
+
+fn kind_of(server_url: &str) -> Result<Kind, TestbedError> {
+    match server_url.split(':').next() {
+        Some("postgres" | "postgresql") => Ok(Kind::Postgres),
+        Some("mysql" | "mariadb") => Ok(Kind::Mysql),
+        _ => Err(TestbedError::BadUrl {
+            url: without_password(server_url),
+            problem: "it is neither postgres: nor mysql:".to_owned(),
+        }),
+    }
+}
+
+/// On a connection and a thread of their own.
+fn run(kind: Kind, server_url: &str, statements: &[&str]) -> Result<(), TestbedError> {
+    let work = async {
+        match kind {
+            Kind::Postgres => run_on_postgres(server_url, statements).await,
+            Kind::Mysql => run_on_mysql(server_url, statements).await,
+        }
+    };
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(TestbedError::io("start an async runtime"))?
+                .block_on(work)
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 impl Drop for Database {

@@ -25,7 +25,7 @@ mod server;
 mod shared;
 mod supervisor;
 
-pub use database::Database;
+pub use database::{Database, execute};
 pub use error::TestbedError;
 pub use pooler::Pooler;
 pub use proxy::{Direction, Proxy, Sprung};

@@ -11,6 +11,7 @@
 pub mod arrows;
 pub mod bans;
 pub mod error_codes;
+pub mod failures;
 pub mod kernel;
 pub mod links;
 pub mod planted;

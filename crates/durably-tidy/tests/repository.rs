@@ -2,7 +2,9 @@
 
 use durably_tidy::repository::Repository;
 use durably_tidy::rust_file::RustFile;
-use durably_tidy::{Finding, arrows, bans, error_codes, kernel, links, planted, size, speech};
+use durably_tidy::{
+    Finding, arrows, bans, error_codes, failures, kernel, links, planted, size, speech,
+};
 
 /// Fails with every finding, a line each.
 #[track_caller]
@@ -108,4 +110,9 @@ fn links_point_at_files() {
 #[test]
 fn planted_bugs_fit_the_files() {
     assert_tidy(&planted::check(&Repository::here().files()));
+}
+
+#[test]
+fn failures_are_tried_by_tests_that_exist() {
+    assert_tidy(&failures::check(&Repository::here().files()));
 }

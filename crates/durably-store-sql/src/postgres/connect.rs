@@ -116,7 +116,10 @@ impl Connector {
     /// What is behind a connection that failed without the server saying why: perhaps it is no
     /// PostgreSQL.
     async fn explain(&self, host: &Host, trouble: Trouble) -> Trouble {
-        match sniff(host, self.settings.connect_max.min(Duration::from_secs(2))).await {
+        let (host, most) = (host.clone(), self.settings.connect_max.min(Duration::from_secs(2)));
+        // The caller's runtime, which may be that of the beats, need not have sockets.
+        let sniffed = self.home.spawn(async move { sniff(&host, most).await });
+        match sniffed.await.ok().flatten() {
             Some(what) => {
                 let problem = format!("{what}; check host and port in the URL");
                 Trouble::server(Kind::Unfit, problem)

@@ -18,6 +18,7 @@ pub(crate) struct Fleet {
 pub(crate) struct Process {
     child: Child,
     says: BufReader<ChildStdout>,
+    clock: i64,
 }
 
 impl Fleet {
@@ -44,7 +45,7 @@ impl Fleet {
         let command = with(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let says = BufReader::new(child.stdout.take().unwrap());
-        Process { child, says }
+        Process { child, says, clock: 0 }
     }
 
     /// Launches several at once, and waits until all of them serve.
@@ -77,8 +78,15 @@ impl Process {
 
     /// Waits until it serves.
     pub(crate) fn ready(mut self) -> Process {
-        assert_eq!(self.line(), "ready");
+        let line = self.line();
+        let clock = line.strip_prefix("ready ").unwrap_or_else(|| panic!("not ready: {line:?}"));
+        self.clock = clock.parse().unwrap();
         self
+    }
+
+    /// What its clock showed when it was ready, in milliseconds.
+    pub(crate) fn clock(&self) -> i64 {
+        self.clock
     }
 
     fn line(&mut self) -> String {

@@ -4,13 +4,14 @@
 
 pub(crate) mod check;
 pub(crate) mod fleet;
+pub(crate) mod load;
 pub(crate) mod planted;
 pub(crate) mod toy;
 pub(crate) mod work;
 
 use durably::{Client, Engine, EngineBuilder, Handle, WorkflowRef};
 use durably_store::memory::MemoryStore;
-use durably_testbed::Database;
+use durably_testbed::{Database, Kind, Server, ServerOptions};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,19 +100,43 @@ macro_rules! on_every_store {
     };
 }
 
-/// One test for each store that many processes share over a network.
+/// One test for each kind of server.
 #[macro_export]
 macro_rules! on_every_server {
     ($($name:ident),+ $(,)?) => {
         mod on_postgres {
             $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() { super::$name(&$crate::common::postgres()).await; })+
+            async fn $name() { super::$name(durably_testbed::Kind::Postgres).await; })+
         }
         mod on_mysql {
             $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() { super::$name(&$crate::common::mysql()).await; })+
+            async fn $name() { super::$name(durably_testbed::Kind::Mysql).await; })+
         }
     };
+}
+
+/// A schema or database on the server that tests share.
+pub(crate) fn database(kind: Kind) -> Database {
+    match kind {
+        Kind::Postgres => Database::postgres("failures").unwrap(),
+        Kind::Mysql => Database::mysql("failures").unwrap(),
+    }
+}
+
+/// A server of one's own, and a place in it.
+pub(crate) fn own_server(kind: Kind, options: &ServerOptions) -> (Server, Database) {
+    let server = match kind {
+        Kind::Postgres => Server::postgres(options).unwrap(),
+        Kind::Mysql => Server::mariadb(options).unwrap(),
+    };
+    let database = Database::on(&server.url(), "failures").unwrap();
+    (server, database)
+}
+
+/// A URL with a parameter.
+pub(crate) fn with(url: &str, parameter: &str) -> String {
+    let mark = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{mark}{parameter}")
 }
 
 /// Waits until a condition holds; fails loudly if it never does.

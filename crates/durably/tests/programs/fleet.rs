@@ -1,9 +1,10 @@
 //! One of several engine processes on one store, for the tests that start and kill them.
 //!
-//! `fleet URL LEDGER SLOTS [EFFECTS]` says `ready`, does what it finds, writes a line `RUN ACTIVITY
+//! `fleet URL LEDGER SLOTS [EFFECTS]` says `ready` and what its clock shows, does what it finds, writes a line `RUN ACTIVITY
 //! ATTEMPT PROCESS` for each effect, and stops gracefully at the end of its input. After so many
 //! effects it ends nothing any more, so that it has something in its hands when it is killed.
 #![allow(clippy::print_stdout, reason = "the test reads what it prints")]
+#![allow(clippy::disallowed_methods, reason = "the test wants to know what its clock shows")]
 
 #[path = "../common/work.rs"]
 mod work;
@@ -12,7 +13,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use work::Effect;
 
 #[tokio::main]
@@ -38,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .stale_after(Duration::from_secs(3))
         .start(url)
         .await?;
-    println!("ready");
+    println!("ready {}", SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis());
     tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()))
         .await??;
     engine.stop().await?;
