@@ -16,6 +16,7 @@ mod deliver;
 mod desk;
 mod eager;
 mod error;
+mod examine;
 mod field;
 mod find;
 mod life;
@@ -36,8 +37,9 @@ use desk::{Reader, Thread, Writer};
 use durably_kernel::{CommitId, Event, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, Clock, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, HandBack, Hints, HistoryPage, LoadCall, Loaded, Registration, RunCommit,
-    RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow, WorkerRow,
+    Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry, LoadCall, Loaded,
+    Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow,
+    WorkerRow,
 };
 use error::Trouble;
 use lock::Locks;
@@ -238,11 +240,19 @@ impl Store for SqliteStore {
         self.read("tasks", move |conn| find::tasks(conn, run))
     }
 
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
+        self.read("inbox", move |conn| examine::inbox(conn, run, after, most))
+    }
+
     fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
         self.read("dead letters", move |conn| find::dead_letters(conn, run, most))
     }
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.read("workers", find::workers)
+    }
+
+    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
+        self.read("examine", move |conn| examine::examine(conn, from, most))
     }
 }

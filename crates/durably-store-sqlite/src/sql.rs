@@ -57,6 +57,8 @@ statements! {
     END_DELETE = "end_delete";
     END_LEFT = "end_left";
     END_CANCEL = "end_cancel";
+    EXAMINE = "examine";
+    INBOX_PAGE = "inbox_page";
     INBOX_FIND = "inbox_find";
     INBOX_INSERT = "inbox_insert";
     INBOX_UNREAD = "inbox_unread";
@@ -171,8 +173,11 @@ mod tests {
             ("durable_tasks USING COVERING INDEX durable_tasks_due", "sweep_next"),
             ("durable_tasks USING COVERING INDEX durable_tasks_owner", "sweep_owners"),
             ("durable_dead_letter_queue", "letters_all"),
+            ("i", "examine"),
         ];
         let sorts = [
+            // The ids of one page.
+            "examine",
             "sweep_late",
             "sweep_lost",
             "tasks_of_call",
