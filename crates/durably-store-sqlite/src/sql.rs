@@ -12,6 +12,7 @@ macro_rules! statements {
 
 statements! {
     SCHEMA_CREATE = "schema_create";
+    SCHEMA_THERE = "schema_there";
     SCHEMA_LOAD = "schema_load";
     SCHEMA_INSERT = "schema_insert";
     ORDER_LOAD = "order_load";
@@ -174,6 +175,7 @@ mod tests {
             ("durable_tasks USING COVERING INDEX durable_tasks_owner", "sweep_owners"),
             ("durable_dead_letter_queue", "letters_all"),
             ("i", "examine"),
+            ("sqlite_master", "schema_there"),
         ];
         let sorts = [
             // The ids of one page.

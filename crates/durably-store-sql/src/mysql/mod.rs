@@ -16,6 +16,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use durably_store::check::Patient;
 use durably_store::{Clock, Store, StoreError};
 use std::sync::Arc;
 
@@ -23,4 +24,9 @@ use std::sync::Arc;
 /// schema up to date.
 pub async fn open(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
     Ok(Arc::new(store::open(url, clock).await?))
+}
+
+/// Opens a store that is there, to look at it: nothing is made or migrated.
+pub async fn open_to_look(url: &str, clock: Clock) -> Result<Patient, StoreError> {
+    store::open_to_look(url, clock).await
 }

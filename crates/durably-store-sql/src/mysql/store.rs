@@ -1,10 +1,12 @@
 //! The store.
 
 use crate::error::Trouble;
-use crate::mysql::open::{Ground, open as open_ground};
+use crate::mysql::open::{self, Ground};
 use crate::mysql::session::MySession;
 use crate::store::{Purpose, Server, SqlStore};
+use durably_store::check::Patient;
 use durably_store::{Clock, Gathered, Hints, StoreError};
+use std::sync::Arc;
 
 /// Where sessions of a MySQL store come from.
 pub(crate) struct Mysql(Ground);
@@ -32,5 +34,11 @@ impl Server for Mysql {
 }
 
 pub(crate) async fn open(url: &str, clock: Clock) -> Result<SqlStore<Mysql>, StoreError> {
-    Ok(SqlStore::new(Mysql(open_ground(url, clock).await?), Hints::default()))
+    Ok(SqlStore::new(Mysql(open::open(url, clock).await?), Hints::default()))
+}
+
+pub(crate) async fn open_to_look(url: &str, clock: Clock) -> Result<Patient, StoreError> {
+    let (ground, wrong) = open::open_to_look(url, clock).await?;
+    let store = Arc::new(SqlStore::new(Mysql(ground), Hints::default()));
+    Ok(Patient { store, wrong })
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a store, for whoever has to mend it.
 
 use super::Broken;
+use crate::error::StoreError;
 use durably_kernel::{RunId, Timestamp};
 
 /// How bad a finding is.
@@ -54,8 +55,25 @@ impl Finding {
         }
     }
 
+    /// Something that is wrong with a store as a whole.
+    pub fn of_store(error: &StoreError) -> Finding {
+        Finding {
+            weight: Weight::Wrong,
+            invariant: None,
+            run: None,
+            what: error.to_string(),
+            since: None,
+            advice: match error {
+                StoreError::Unsafe { .. } => {
+                    "change the setting: what was acknowledged may be lost when the machine stops"
+                }
+                _ => "stop all engines and restore the database from a backup",
+            },
+        }
+    }
+
     /// Something that stands in the store and cannot be read.
-    pub(super) fn unreadable(run: RunId, error: &crate::StoreError) -> Finding {
+    pub(super) fn unreadable(run: RunId, error: &StoreError) -> Finding {
         Finding {
             weight: Weight::Wrong,
             invariant: None,
@@ -63,7 +81,7 @@ impl Finding {
             what: error.to_string(),
             since: None,
             advice: match error {
-                crate::StoreError::EventNewer { .. } => {
+                StoreError::EventNewer { .. } => {
                     "use the version of durably that wrote it; if there is none, the row was \
                      changed by hand: restore it from a backup"
                 }

@@ -19,8 +19,20 @@ pub use doctor::{Doctor, Seen};
 pub use finding::{Finding, Weight};
 pub use shot::{RunShot, UNREAD_MAX};
 
+use crate::error::StoreError;
+use crate::port::Store;
 use durably_kernel::{Run, Timestamp};
 use std::fmt;
+use std::sync::Arc;
+
+/// A store that was opened to be looked at: nothing of it was made, migrated or changed, and
+/// settings that the engine refuses are only told.
+pub struct Patient {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// What is wrong with it as a whole: its settings, its file.
+    pub wrong: Vec<StoreError>,
+}
 
 /// An invariant that does not hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
