@@ -80,6 +80,19 @@ impl Database {
         &self.name
     }
 
+    /// Runs statements one after the other in this schema or database, on one connection.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached, or refuses one of them.
+    pub fn execute(&self, statements: &[&str]) -> Result<(), TestbedError> {
+        let here = match self.kind {
+            Kind::Postgres => format!("SET search_path TO {}", self.name),
+            Kind::Mysql => format!("USE {}", self.name),
+        };
+        self.run(&[&[here.as_str()], statements].concat())
+    }
+
     /// Runs statements on a connection and a thread of their own, so that it does not matter
     /// whether the caller is within an async runtime.
     fn run(&self, statements: &[&str]) -> Result<(), TestbedError> {
