@@ -1,5 +1,6 @@
 //! Commits of many runs in one transaction: all that have queued up while the last batch was under
-//! way. No artificial delay: an idle engine commits one at once.
+//! way. No artificial delay: an idle engine commits one at once. A store may want more than one batch
+//! under way.
 
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
@@ -32,10 +33,11 @@ struct Batch {
     replies: Vec<Reply>,
 }
 
-/// Commits that wait for the batch under way to end.
-#[derive(Default)]
+/// Commits that wait for a batch under way to end.
 pub(crate) struct Commits {
     queue: Mutex<Queue>,
+    /// As many batches may be under way.
+    batches_max: usize,
 }
 
 #[derive(Default)]
@@ -43,31 +45,38 @@ struct Queue {
     waiting: Batch,
     /// A batch of the past: room for the next one.
     spare: Batch,
-    /// A batch is under way: whoever commits it takes the next one too.
-    busy: bool,
+    /// Batches under way: whoever commits one takes the next one too.
+    batches: usize,
 }
 
 impl Commits {
+    pub(crate) fn new(batches_max: usize) -> Commits {
+        Commits { queue: Mutex::default(), batches_max }
+    }
+
     /// Says whether somebody must begin to commit.
     fn push(&self, commit: RunCommit, reply: Reply) -> bool {
         let mut queue = self.queue.lock();
         queue.waiting.commits.push(commit);
         queue.waiting.replies.push(reply);
-        !std::mem::replace(&mut queue.busy, true)
+        let begins = queue.batches < self.batches_max;
+        queue.batches += usize::from(begins);
+        begins
     }
 
     /// Whether others wait; otherwise whoever comes next begins.
     fn go_on(&self) -> bool {
         let mut queue = self.queue.lock();
-        queue.busy = !queue.waiting.commits.is_empty();
-        queue.busy
+        let others = !queue.waiting.commits.is_empty();
+        queue.batches -= usize::from(!others);
+        others
     }
 
     /// The next batch, or the end of it.
     fn next(&self) -> Option<Batch> {
         let mut queue = self.queue.lock();
         if queue.waiting.commits.is_empty() {
-            queue.busy = false;
+            queue.batches -= 1;
             return None;
         }
         let spare = std::mem::take(&mut queue.spare);
@@ -94,11 +103,12 @@ impl Shared {
         if begins {
             // Where nobody else commits meanwhile this saves a task.
             if let Some(batch) = self.commits.next() {
-                let _busy = Busy(self);
+                let busy = Busy(self);
                 commit_batch(self, batch).await;
-            }
-            if self.commits.go_on() {
-                self.environment.spawn(Box::pin(run(self.clone())));
+                drop(busy);
+                if self.commits.go_on() {
+                    self.environment.spawn(Box::pin(run(self.clone())));
+                }
             }
         }
         // Nobody answers if whoever committed it panicked: what became of it is not known.

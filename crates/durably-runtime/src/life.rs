@@ -40,6 +40,7 @@ pub(crate) async fn beats(shared: Arc<Shared>) {
 async fn beat(shared: &Arc<Shared>) {
     let beat = Beat {
         who: shared.who(),
+        number: shared.next_beat(),
         load: u32::try_from(shared.hands.executing()).unwrap_or(u32::MAX),
         claims: shared.hands.claims(),
         heartbeats: shared.hands.heartbeats(),

@@ -12,7 +12,7 @@ use durably_kernel::{CommitId, Moment, RunId, Timestamp, WorkerId};
 use durably_store::Store;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     /// The beats that succeeded.
     beats: Mutex<Beats>,
+    /// The beats that were sent.
+    beats_sent: AtomicU64,
 }
 
 impl Shared {
@@ -60,6 +62,7 @@ impl Shared {
         let now = environment.monotonic();
         let beats = Mutex::new(Beats { since: now, last: now });
         let cache = Mutex::new(Cache::new(settings.cache_bytes_max));
+        let commits = Commits::new(store.batches());
         Shared {
             environment,
             store,
@@ -69,7 +72,7 @@ impl Shared {
             mailboxes: Mailboxes::default(),
             cache,
             clock: StoreClock::default(),
-            commits: Commits::default(),
+            commits,
             ready: Notify::new(),
             due: Notify::new(),
             claims: Notify::new(),
@@ -77,6 +80,7 @@ impl Shared {
             who: RwLock::new(who),
             draining: AtomicBool::new(false),
             beats,
+            beats_sent: AtomicU64::new(0),
         }
     }
 
@@ -104,6 +108,11 @@ impl Shared {
     pub(crate) fn end(&self) {
         self.ended.cancel();
         self.mailboxes.tell_all(|| Message::Ended);
+    }
+
+    /// Numbers beats, so that the store knows which one is the later.
+    pub(crate) fn next_beat(&self) -> u64 {
+        self.beats_sent.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(crate) fn beat_failed(&self) {

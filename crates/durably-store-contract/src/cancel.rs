@@ -125,6 +125,7 @@ pub(crate) async fn a_cancelling_row_that_is_put_anew_is_a_new_task(world: &Worl
     world.store.hand_back(who.clone(), vec![back]).await.unwrap();
     let beat = durably_store::Beat {
         who: who.clone(),
+        number: world.draw(),
         load: 0,
         claims: vec![],
         heartbeats: vec![Heartbeat { claim: working.task.claim, details: Some(json("1")) }],

@@ -140,7 +140,8 @@ pub(crate) async fn a_beat_names_every_claim_that_is_lost(world: &World) {
     let details = Some(crate::sample::json("1"));
     let heartbeats =
         lost.iter().map(|claim| Heartbeat { claim: *claim, details: details.clone() }).collect();
-    let beat = Beat { who: twins.who.clone(), load: 1, claims: named, heartbeats };
+    let beat =
+        Beat { who: twins.who.clone(), number: world.draw(), load: 1, claims: named, heartbeats };
     let BeatAnswer::Alive { lost: found, cancelling, unnamed, .. } =
         world.store.beat(beat).await.unwrap()
     else {

@@ -27,7 +27,8 @@ async fn beat(world: &World, who: &WorkerId, claims: &[Claim]) -> Alive {
 
 async fn says(world: &World, who: &WorkerId, claim: Claim, details: Option<Payload>) {
     let heartbeats = vec![Heartbeat { claim, details }];
-    let beat = Beat { who: who.clone(), load: 1, claims: vec![claim], heartbeats };
+    let beat =
+        Beat { who: who.clone(), number: world.draw(), load: 1, claims: vec![claim], heartbeats };
     world.store.beat(beat).await.unwrap();
 }
 
@@ -40,10 +41,35 @@ pub(crate) async fn a_beat_is_in_the_registry(world: &World) {
     let who = world.worker("one").await;
     let began = world.now();
     world.pass(secs(5));
-    let call = Beat { who: who.clone(), load: 7, claims: vec![], heartbeats: vec![] };
+    let call = Beat {
+        who: who.clone(),
+        number: world.draw(),
+        load: 7,
+        claims: vec![],
+        heartbeats: vec![],
+    };
     world.store.beat(call).await.unwrap();
     let row = registered(world, &who).await;
     assert_eq!((row.load, row.beat_at, row.started_at), (7, world.now(), began));
+}
+
+pub(crate) async fn a_beat_that_comes_after_a_later_one_changes_nothing(world: &World) {
+    let who = world.worker("one").await;
+    let early = world.draw();
+    let claim = world.working(&who).await.task.claim;
+    world.beat(&who, &[claim]).await;
+    let before = world.snapshot().await;
+    for _ in 0..4 {
+        world.pass(secs(1));
+        let late =
+            Beat { who: who.clone(), number: early, load: 9, claims: vec![], heartbeats: vec![] };
+        let BeatAnswer::Alive { unnamed, .. } = world.store.beat(late).await.unwrap() else {
+            panic!("the process is active");
+        };
+        assert_eq!(unnamed, []);
+    }
+    assert_same(&before, &world.snapshot().await);
+    assert_eq!(beat(world, &who, &[claim]).await.lost, [], "it was not given back");
 }
 
 pub(crate) async fn a_beat_of_one_that_is_gone_is_refused(world: &World) {

@@ -202,6 +202,7 @@ macro_rules! each_case {
             heartbeat {
                 a_beat_is_in_the_registry
                 a_beat_of_one_that_is_gone_is_refused
+                a_beat_that_comes_after_a_later_one_changes_nothing
                 a_draining_process_goes_on_beating
                 a_beat_says_which_claims_are_lost_or_cancelled
                 a_claim_whose_answer_was_lost_is_told_in_full

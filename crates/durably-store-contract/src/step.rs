@@ -190,7 +190,13 @@ pub(crate) async fn what_a_task_said_last_stays_with_it_alone(world: &World) {
             details: Some(crate::sample::json("7")),
         }];
         let claims = vec![working.task.claim];
-        let beat = durably_store::Beat { who: who.clone(), load: 1, claims, heartbeats };
+        let beat = durably_store::Beat {
+            who: who.clone(),
+            number: world.draw(),
+            load: 1,
+            claims,
+            heartbeats,
+        };
         world.store.beat(beat).await.unwrap();
         let [next, _] = outcomes(world, &working);
         let next = RunCommit {

@@ -29,7 +29,8 @@ fn heartbeat(time: Duration) -> ActivityOptions {
 /// A beat that names the claim and, with details or without, says that the activity lives.
 async fn says(world: &World, who: &WorkerId, claim: Claim, details: Option<Payload>) {
     let heartbeats = vec![Heartbeat { claim, details }];
-    let beat = Beat { who: who.clone(), load: 1, claims: vec![claim], heartbeats };
+    let beat =
+        Beat { who: who.clone(), number: world.draw(), load: 1, claims: vec![claim], heartbeats };
     let answer = world.store.beat(beat).await.unwrap();
     assert!(matches!(answer, BeatAnswer::Alive { .. }));
 }

@@ -65,7 +65,8 @@ impl World {
         self.fixture.open().await
     }
 
-    fn draw(&self) -> u64 {
+    /// A number of which each is higher than the one before.
+    pub(crate) fn draw(&self) -> u64 {
         self.drawn.fetch_add(1, Ordering::SeqCst) + 1
     }
 
@@ -317,7 +318,8 @@ impl World {
 
     pub(crate) async fn beat(&self, who: &WorkerId, claims: &[Claim]) -> BeatAnswer {
         let claims = claims.to_vec();
-        let beat = Beat { who: who.clone(), load: 1, claims, heartbeats: Vec::new() };
+        let beat =
+            Beat { who: who.clone(), number: self.draw(), load: 1, claims, heartbeats: Vec::new() };
         self.store.beat(beat).await.expect("beat")
     }
 }

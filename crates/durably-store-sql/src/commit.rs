@@ -43,8 +43,10 @@ impl Command for Commit {
     type Answer = Vec<Option<CommitAnswer>>;
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Self::Answer, Trouble> {
-        let who = self.look_at_runs(work).await?;
+        let (who, namesakes) = self.look_at_runs(work).await?;
         let left_out = self.left_out(work).await?;
+        // Not before: they are not locked, and must not pass for runs that are.
+        work.add_runs(namesakes)?;
         let (locks, questions) = self.tasks(&work.state, &left_out);
         load(work, locks, questions).await?;
         let mut history = Table::default();
@@ -78,11 +80,11 @@ impl Commit {
         self.members.iter().map(|member| &self.batch[*member])
     }
 
-    /// Locks the runs; finds those that starts would meet; looks at what waits for the committer.
+    /// Locks the runs; looks at what waits for the committer; finds runs with the keys of starts.
     async fn look_at_runs<S: Session>(
         &self,
         work: &mut Work<'_, S>,
-    ) -> Result<Option<Committer>, Trouble> {
+    ) -> Result<(Option<Committer>, Vec<S::Row>), Trouble> {
         let mut calls = vec![Call {
             sql: match self.locked {
                 Locked::LeftOut => Sql::RunsLockFree,
@@ -102,10 +104,8 @@ impl Commit {
         let mut answers = work.session.ask(calls).await?.into_iter();
         let mut next = || answers.next().unwrap_or_default();
         work.add_runs(next())?;
-        if asks_keys {
-            work.add_runs(next())?;
-        }
-        let Some(who) = self.who.clone() else { return Ok(None) };
+        let namesakes = if asks_keys { next() } else { Vec::new() };
+        let Some(who) = self.who.clone() else { return Ok((None, namesakes)) };
         let mut committer = Committer { id: who, active: false, turns: None, activities: None };
         if asks_worker {
             work.add_workers(next())?;
@@ -114,7 +114,7 @@ impl Commit {
             let (turns, activities): (Option<Foremost>, _) = read_foremost(next())?;
             (committer.turns, committer.activities) = (turns, activities);
         }
-        Ok(Some(committer))
+        Ok((Some(committer), namesakes))
     }
 
     /// Every run that a member touches, starts included: a repeated one meets its run.
@@ -223,10 +223,14 @@ pub(crate) struct Found {
 impl Found {
     /// A delivery needs the run's turn row, and the row of its claim.
     pub(crate) fn add(&mut self, delivery: &Delivery, places: &mut BTreeSet<At>) {
-        self.runs.push(Some(delivery.run.0));
-        self.ids.push(Some(delivery.id.clone()));
+        self.look_for(delivery.run, delivery.id.clone());
         places.insert((delivery.run, Place::TURN));
         places.extend(delivery.claim.iter().map(|held| (delivery.run, held.claim.place)));
+    }
+
+    pub(crate) fn look_for(&mut self, run: RunId, id: String) {
+        self.runs.push(Some(run.0));
+        self.ids.push(Some(id));
     }
 
     pub(crate) fn call(self) -> Option<Call> {

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Question};
 use crate::error::Trouble;
-use crate::field::{Columns, json, text, time};
+use crate::field::{Columns, json, stored, text, time};
 use crate::record::{read_task, read_worker};
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
@@ -24,6 +24,11 @@ impl Command for Register {
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Timestamp, Trouble> {
         let new = &self.new;
+        work.lock_worker(&new.who).await?;
+        if let Some(there) = work.state.workers.get(&new.who) {
+            // The answer to the first time was lost.
+            return Ok(there.row.started_at);
+        }
         let rows = work.ask(Sql::RunsParked, vec![]).await?;
         let parked = rows.into_iter().map(|mut row| Ok(RunId(row.uuid("run")?)));
         let parked = parked.collect::<Result<BTreeSet<RunId>, Trouble>>()?;
@@ -106,6 +111,7 @@ fn save<S: Session>(work: &mut Work<'_, S>, who: &WorkerId) {
         text(row.status.name()),
         Param::Int(Some(i64::from(row.load))),
         time(row.beat_at),
+        Param::Int(Some(stored(row.beats))),
     ];
     work.also.push(Call { sql: Sql::WorkerSave, params });
 }

@@ -161,6 +161,7 @@ fn read_worker_columns(row: &mut impl Columns, who: WorkerId) -> Result<WorkerRo
         version: row.words("version")?,
         started_at: row.time_set("started_at")?,
         beat_at: row.time_set("last_heartbeat_at")?,
+        beats: row.number("beats")?,
     })
 }
 

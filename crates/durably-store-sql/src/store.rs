@@ -111,7 +111,7 @@ impl<V: Server> SqlStore<V> {
 
 impl<V: Server> Inner<V> {
     /// So often a transaction that met another one is repeated.
-    const REPEATS_MAX: u32 = 10;
+    const REPEATS_MAX: u32 = 50;
 
     async fn execute<C: Command>(&self, command: &C) -> Result<C::Answer, StoreError> {
         let (answer, hints) = self.repeat(command).await?;
@@ -249,6 +249,11 @@ impl<V: Server> Store for SqlStore<V> {
     ) -> Answer<'_, Vec<CommitAnswer>> {
         let inner = self.0.clone();
         self.run("commit", async move { inner.commit(who, batch).await })
+    }
+
+    /// While the server writes one, the next one comes in.
+    fn batches(&self) -> usize {
+        2
     }
 
     fn look_up(&self, run: RunId, commit: CommitId) -> Answer<'_, bool> {

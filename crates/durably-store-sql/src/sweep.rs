@@ -4,7 +4,7 @@
 //! again, and the rules decide by those.
 
 use crate::command::Command;
-use crate::commit::load;
+use crate::commit::{Found, load};
 use crate::error::Trouble;
 use crate::field::{Columns, limit, time};
 use crate::record::read_at;
@@ -12,7 +12,7 @@ use crate::session::{Call, Param, Session};
 use crate::text::Sql;
 use crate::work::{Work, at, ids, worker};
 use durably_kernel::{Place, RunId, Timestamp, WorkerId};
-use durably_store::rows::At;
+use durably_store::rows::{At, Row};
 use durably_store::{SweepCall, Swept};
 use std::collections::BTreeSet;
 
@@ -62,8 +62,8 @@ impl Sweep {
     /// The rows that there seems to be something to do about.
     async fn look<S: Session>(&self, work: &mut Work<'_, S>) -> Result<BTreeSet<At>, Trouble> {
         let most = || limit(self.call.most);
-        // Those that are lost as well are returned first.
-        let late = limit(self.call.most.saturating_mul(2));
+        // Some of them are lost as well and returned first, others go with a time-out that is due.
+        let late = limit(self.call.most.saturating_mul(3));
         let calls = vec![
             Call { sql: Sql::SweepLost, params: vec![most()] },
             Call { sql: Sql::SweepDue, params: vec![time(work.now), most()] },
@@ -90,6 +90,11 @@ impl Sweep {
         let turns = work.state.runs.iter().map(|(run, _)| (*run, Place::TURN));
         places.extend(turns.collect::<Vec<_>>());
         load(work, [at(Sql::TasksLock, places), watched], [None, None]).await?;
+        let mut found = Found::default();
+        for (run, record) in work.state.runs.iter() {
+            record.rows.values().flat_map(Row::swept_ids).for_each(|id| found.look_for(*run, id));
+        }
+        load(work, [None, None], [None, found.call()]).await?;
         let owners = work.state.runs.iter().flat_map(|(_, record)| record.rows.values());
         let owners = owners.filter_map(|row| row.owner.as_ref());
         let owners: BTreeSet<String> = owners.map(|owner| owner.who.to_string()).collect();

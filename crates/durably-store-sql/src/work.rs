@@ -12,6 +12,7 @@ use crate::text::Sql;
 use crate::write::Table;
 use durably_kernel::{Place, RunId, RunStatus, Timestamp, WorkerId};
 use durably_store::rows::{At, Mark, RunRecord, State, UNREAD_MAX, WorkerRecord};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a run was when it was loaded.
@@ -64,8 +65,8 @@ impl<'s, S: Session> Work<'s, S> {
 
     fn add_run(&mut self, record: RunRecord) {
         let run = record.new.identity.id;
-        let before = Before { inbox_last: record.inbox_last, places: BTreeSet::new() };
-        if self.before.insert(run, before).is_none() {
+        if let Entry::Vacant(unknown) = self.before.entry(run) {
+            unknown.insert(Before { inbox_last: record.inbox_last, places: BTreeSet::new() });
             self.state.insert_run(record);
         }
     }

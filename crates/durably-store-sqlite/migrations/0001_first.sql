@@ -158,7 +158,8 @@ create table durable_workers (
     -- Whether the process holds a lock file; only then does a free or missing one prove its death.
     locked integer not null check (locked in (0, 1)),
     started_at integer not null,
-    last_heartbeat_at integer not null
+    last_heartbeat_at integer not null,
+    beats integer not null default 0
 ) strict;
 
 create view durable_workflow_instances as

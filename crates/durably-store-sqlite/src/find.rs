@@ -154,6 +154,7 @@ fn read_worker(row: &Row<'_>) -> Result<WorkerRow, Trouble> {
             version: fields.take()?,
             started_at: fields.time_set()?,
             beat_at: fields.time_set()?,
+            beats: fields.count()?,
         })
     };
     read(fields).map_err(|trouble| match trouble {

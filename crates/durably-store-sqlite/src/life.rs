@@ -2,7 +2,7 @@
 
 use crate::desk::Writer;
 use crate::error::Trouble;
-use crate::field::{Fields, json, stored_millis};
+use crate::field::{Fields, json, stored, stored_millis};
 use crate::sql;
 use crate::task::{Owned, Task};
 use crate::tx::Tx;
@@ -159,11 +159,14 @@ impl Tx<'_> {
     }
 
     pub(crate) fn beat(&mut self, beat: &Beat) -> Result<BeatAnswer, Trouble> {
-        let bound = params![beat.who.as_str(), self.now.0, beat.load];
-        if self.conn.prepare_cached(sql::WORKER_BEAT)?.execute(bound)? == 0 {
+        if !worker_status(self.conn, &beat.who)?.is_some_and(WorkerStatus::holds_claims) {
             return Ok(BeatAnswer::Refused);
         }
-        self.take_heartbeats(beat)?;
+        let bound = params![beat.who.as_str(), self.now.0, beat.load, stored(beat.number)];
+        let in_order = self.conn.prepare_cached(sql::WORKER_BEAT)?.execute(bound)? > 0;
+        if in_order {
+            self.take_heartbeats(beat)?;
+        }
         let owned = Owned::all(self.conn, &beat.who)?;
         let states: BTreeMap<Claim, TaskState> =
             owned.iter().map(|owned| (owned.claim, owned.state)).collect();
@@ -175,7 +178,7 @@ impl Tx<'_> {
                 _ => lost.push(*claim),
             }
         }
-        let unnamed = self.count_unnamed(beat, owned)?;
+        let unnamed = if in_order { self.count_unnamed(beat, owned)? } else { Vec::new() };
         let unread = self.unread_of(&beat.who)?;
         Ok(BeatAnswer::Alive { lost, cancelling, unnamed, unread, now: self.now })
     }

@@ -254,6 +254,9 @@ pub struct Heartbeat {
 pub struct Beat {
     /// The process.
     pub who: WorkerId,
+    /// Counts its beats. One that comes after a later one is out of date: it learns something and
+    /// changes nothing.
+    pub number: u64,
     /// Slots in use.
     pub load: u32,
     /// All claims in its hands.

@@ -179,6 +179,8 @@ pub struct WorkerRow {
     pub started_at: Timestamp,
     /// Its last beat.
     pub beat_at: Timestamp,
+    /// The number of its last beat.
+    pub beats: u64,
 }
 
 /// How much the tables hold under one id: what other reads do not show, since they look for runs.

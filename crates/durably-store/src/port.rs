@@ -47,6 +47,11 @@ pub trait Store: Send + Sync + 'static {
         batch: Arc<Vec<RunCommit>>,
     ) -> Answer<'_, Vec<CommitAnswer>>;
 
+    /// As many batches of commits of one process are best under way at once.
+    fn batches(&self) -> usize {
+        1
+    }
+
     /// Whether a commit whose answer was lost is in the history, looked up under the run's lock.
     fn look_up(&self, run: RunId, commit: CommitId) -> Answer<'_, bool>;
 

@@ -230,7 +230,11 @@ async fn wrong_urls_say_what_is_wrong() {
         ("nonsense", "DUR-0020"),
         ("memory:x", "DUR-0020"),
         ("oracle:db", "DUR-0020"),
-        ("postgres://me:canary@host/db", "DUR-0020"),
+        ("postgres://me:canary@host/db?pool=none", "DUR-0020"),
+        ("mysql://me:canary@host/db?pool=none", "DUR-0020"),
+        // Nobody listens there.
+        ("postgres://me:canary@127.0.0.1:1/db", "DUR-0024"),
+        ("mysql://me:canary@127.0.0.1:1/db", "DUR-0024"),
     ] {
         let error = echo().start(url).await.unwrap_err();
         assert_eq!(error.code().as_str(), code, "{url}: {error}");

@@ -164,6 +164,10 @@ pub(super) struct Watched {
 }
 
 impl Store for Watched {
+    fn batches(&self) -> usize {
+        self.inner.batches()
+    }
+
     fn commit(
         &self,
         who: Option<WorkerId>,

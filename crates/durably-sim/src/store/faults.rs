@@ -217,9 +217,7 @@ impl Faults {
         if falls(rates.lost_after) {
             return Fate::LostAfter;
         }
-        // Beats are taken to arrive in the order in which they were sent: one that came after a
-        // later one would return claims as never begun that the later one had reported.
-        if falls(rates.astray) && kind != Kind::Beat {
+        if falls(rates.astray) {
             return Fate::Astray { before: self.long(dice) };
         }
         if falls(rates.refused) && kind == Kind::Commit {

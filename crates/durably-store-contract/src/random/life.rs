@@ -82,7 +82,10 @@ impl Generator {
         });
         let heartbeats: Vec<Heartbeat> = heartbeats.collect();
         let load = self.dice.below(10) as u32;
-        Some(Command::Beat(Beat { who, load, claims, heartbeats }))
+        // Now and then one comes after a later one.
+        let late = if self.dice.chance(10) { self.dice.below(50) as u64 } else { 0 };
+        let number = self.draw().saturating_sub(late);
+        Some(Command::Beat(Beat { who, number, load, claims, heartbeats }))
     }
 
     async fn sweep(&mut self) -> SweepCall {

@@ -90,18 +90,21 @@ create table if not exists durable_tasks (
     trace_context text,
     details longtext,
     input longtext,
-    -- Who may claim it. Names have no control characters, so this is said in one way only.
+    -- Who may claim it, and in which order, while it is ready. Names have no control characters, so
+    -- a lane is said in one way only. The highest priority comes first; indexes that run downwards
+    -- are not to be had everywhere.
     lane varbinary(1100) generated always as (
         case when state = 'ready' then concat(queue, x'00', kind, x'00', name) end
     ) stored,
-    lane_order bigint generated always as (
-        case when state = 'ready' then ready_order end
-    ) stored,
-    -- The highest priority comes first; indexes that run downwards are not to be had everywhere.
-    precedence bigint generated always as (-priority) stored,
+    lane_version bigint generated always as (case when state = 'ready' then version end) stored,
+    lane_rank bigint generated always as (case when state = 'ready' then -priority end) stored,
+    lane_fresh smallint generated always as (case when state = 'ready' then fresh end) stored,
+    lane_tenant varbinary(512) generated always as (case when state = 'ready' then tenant end)
+        stored,
+    lane_order bigint generated always as (case when state = 'ready' then ready_order end) stored,
     primary key (run, place),
     index durable_tasks_stage (
-        owner, call_id, due_at, lane, version, precedence, fresh, tenant, lane_order
+        owner, call_id, due_at, lane, lane_version, lane_rank, lane_fresh, lane_tenant, lane_order
     ),
     constraint durable_tasks_kind_known check (
         kind in ('activity', 'turn', 'timer', 'retry', 'timeout')
@@ -158,6 +161,7 @@ create table if not exists durable_workers (
     version text not null,
     started_at bigint not null,
     last_heartbeat_at bigint not null,
+    beats bigint not null default 0,
     unique index durable_workers_birth (birth),
     constraint durable_workers_status_known check (
         status in ('active', 'draining', 'stopped', 'stale')

@@ -153,7 +153,8 @@ create table durable_workers (
     hostname text not null,
     version text not null,
     started_at bigint not null,
-    last_heartbeat_at bigint not null
+    last_heartbeat_at bigint not null,
+    beats bigint not null default 0
 ) with (fillfactor = 50);
 
 create index durable_workers_status on durable_workers (status, last_heartbeat_at);

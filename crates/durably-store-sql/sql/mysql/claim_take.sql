@@ -7,8 +7,8 @@
         t.attempt, t.deaths, t.losses, t.options, t.details, t.input
     from durable_tasks t force index (durable_tasks_stage)
     where t.owner is null and t.call_id is null and t.due_at is null
-        and t.lane = concat($1, x'00', $2, x'00', $3) and t.version = $4
-        and t.precedence = -$7 and t.fresh = $8 and t.tenant = $5
+        and t.lane = concat($1, x'00', $2, x'00', $3) and t.lane_version = $4
+        and t.lane_rank = -$7 and t.lane_fresh = $8 and t.lane_tenant = $5
     order by t.lane_order
     limit $6
     for update skip locked

@@ -4,36 +4,36 @@ with k as (
 ),
 p as (
     select k.kind, k.lane, k.version, (
-        select t.precedence
+        select t.lane_rank
         from durable_tasks t force index (durable_tasks_stage)
         where t.owner is null and t.call_id is null and t.due_at is null
-            and t.lane = k.lane and t.version = k.version
-        order by t.precedence
+            and t.lane = k.lane and t.lane_version = k.version
+        order by t.lane_rank
         limit 1
-    ) as precedence
+    ) as lane_rank
     from k
 ),
 s as (select 0 as fresh union all select 1),
 e as (
-    select p.kind, p.precedence, (
-        select t.tenant
+    select p.kind, p.lane_rank, (
+        select t.lane_tenant
         from durable_tasks t force index (durable_tasks_stage)
         where t.owner is null and t.call_id is null and t.due_at is null
-            and t.lane = p.lane and t.version = p.version
-            and t.precedence = p.precedence and t.fresh = s.fresh
-        order by t.tenant
+            and t.lane = p.lane and t.lane_version = p.version
+            and t.lane_rank = p.lane_rank and t.lane_fresh = s.fresh
+        order by t.lane_tenant
         limit 1
     ) as foremost, (
-        select t.tenant
+        select t.lane_tenant
         from durable_tasks t force index (durable_tasks_stage)
         where t.owner is null and t.call_id is null and t.due_at is null
-            and t.lane = p.lane and t.version = p.version
-            and t.precedence = p.precedence and t.fresh = s.fresh
-        order by t.tenant desc
+            and t.lane = p.lane and t.lane_version = p.version
+            and t.lane_rank = p.lane_rank and t.lane_fresh = s.fresh
+        order by t.lane_tenant desc
         limit 1
     ) as hindmost
     from p
     cross join s
-    where p.precedence is not null
+    where p.lane_rank is not null
 )
-select kind, -precedence, foremost, hindmost from e where foremost is not null
+select kind, -lane_rank, foremost, hindmost from e where foremost is not null

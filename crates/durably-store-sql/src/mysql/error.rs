@@ -4,6 +4,7 @@
 use crate::error::{Kind, Trouble};
 use mysql_async::{DriverError, Error, IoError, ServerError};
 use std::error::Error as _;
+use std::io::ErrorKind;
 
 /// What a code means.
 pub(super) fn kind_of(code: u16) -> Kind {
@@ -124,7 +125,10 @@ pub(super) fn trouble_of_connect(error: &Error) -> Trouble {
         Error::Io(IoError::Tls(_)) => {
             unfit("; check the server's certificate and what the URL says about TLS")
         }
-        Error::Io(IoError::Io(io)) if io.kind() == std::io::ErrorKind::InvalidData => {
+        // Of the driver, that is: the system has a kind of its own for each of its errors.
+        Error::Io(IoError::Io(io))
+            if matches!(io.kind(), ErrorKind::InvalidData | ErrorKind::Other) =>
+        {
             unfit(NO_MYSQL)
         }
         Error::Driver(
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn only_what_was_asked_to_commit_may_be_ambiguous() {
-        let cut = || Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        let cut = || Error::from(std::io::Error::from(ErrorKind::ConnectionReset));
         assert_eq!(kind(trouble_of_commit(&cut())), Kind::Cut);
         assert_eq!(kind(trouble_before_commit(&cut())), Kind::Away);
         assert_eq!(kind(trouble_of_connect(&cut())), Kind::Away);

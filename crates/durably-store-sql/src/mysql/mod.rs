@@ -13,20 +13,24 @@ mod session;
 mod settings;
 mod store;
 mod template;
+
 #[cfg(test)]
 mod tests;
 
+use crate::store::SqlStore;
 use durably_store::check::Patient;
-use durably_store::{Clock, Store, StoreError};
+use durably_store::{Clock, Hints, Store, StoreError};
 use std::sync::Arc;
 
 /// Opens the store that a URL names, `mysql://USER:PASSWORD@HOST:PORT/DATABASE`, and brings its
 /// schema up to date.
 pub async fn open(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Arc::new(store::open(url, clock).await?))
+    let ground = open::open(url, clock).await?;
+    Ok(Arc::new(SqlStore::new(ground, Hints::default())))
 }
 
 /// Opens a store that is there, to look at it: nothing is made or migrated.
 pub async fn open_to_look(url: &str, clock: Clock) -> Result<Patient, StoreError> {
-    store::open_to_look(url, clock).await
+    let (ground, wrong) = open::open_to_look(url, clock).await?;
+    Ok(Patient { store: Arc::new(SqlStore::new(ground, Hints::default())), wrong })
 }

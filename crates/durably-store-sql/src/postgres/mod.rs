@@ -38,8 +38,10 @@ pub async fn open_to_look(url: &str, clock: Clock) -> Result<Patient, StoreError
     Ok(Patient { store: Arc::new(SqlStore::new(ground, Hints::default())), wrong })
 }
 
-/// Opens the store on connections of the user's. The URL of the same database says where the tables
-/// are, which limits hold, and where to listen.
+/// Opens a store on connections of the program's own, which may be set up in any way. The URL is one
+/// of the same database: it says where the tables are, which limits hold, and where to listen (on a
+/// connection of the store's). People's questions share the pool with work, so that it should have
+/// four connections or more.
 pub async fn open_on(
     pool: deadpool_postgres::Pool,
     url: &str,

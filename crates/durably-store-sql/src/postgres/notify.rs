@@ -19,8 +19,9 @@ use tokio_postgres::{Client, Notification};
 
 /// Hints are gathered for this long before the next go out; the first go at once.
 const GATHER: Duration = Duration::from_millis(4);
-/// A connection that has had nothing to say for this long is tried.
-const QUIET_MAX: Duration = Duration::from_secs(20);
+/// So often each says that it is there, if it has nothing else to say: others know whether they
+/// are alone, and the connection is tried.
+const BREATH: Duration = Duration::from_secs(20);
 /// How long to wait before connecting again, at first and at most.
 const AGAIN_MIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(10);
@@ -146,10 +147,11 @@ impl Voice {
     async fn hear(&self, mut heard: mpsc::UnboundedReceiver<Notification>) {
         while let Some(notification) = heard.recv().await {
             match read(notification.payload(), self.outbox.token()) {
-                Word::Own => {}
+                Word::Own => continue,
                 Word::Hints(gathered) => self.hints.give_all(&gathered),
                 Word::Everything => self.hints.give_everything(),
             }
+            self.outbox.meet();
         }
     }
 
@@ -158,22 +160,23 @@ impl Voice {
     async fn tell(&self, client: &Client) -> End {
         let mut pace = interval(GATHER);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut breath = interval(BREATH);
+        breath.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut worked = false;
         loop {
-            let said = match timeout(QUIET_MAX, self.outbox.filled()).await {
-                Ok(()) => {
-                    pace.tick().await;
-                    let params = [self.channel.clone(), self.outbox.take()];
-                    let params = params.map(|text| Param::Text(Some(text)));
-                    timeout(self.answer_max, async {
-                        ask(client, sql::NOTIFY, &params).await.map(drop)
-                    })
-                    .await
+            tokio::select! {
+                biased;
+                () = self.outbox.filled() => {}
+                // Who cannot hear does not know whether it is alone.
+                _ = breath.tick(), if self.statements == Statements::Prepared => {
+                    self.outbox.breathe();
                 }
-                Err(_) => timeout(self.answer_max, client.batch_execute("")).await,
-            };
-            match said {
-                Ok(Ok(())) => worked = true,
+            }
+            pace.tick().await;
+            let params = [self.channel.clone(), self.outbox.take()];
+            let params = params.map(|text| Param::Text(Some(text)));
+            match timeout(self.answer_max, ask(client, sql::NOTIFY, &params)).await {
+                Ok(Ok(_)) => worked = true,
                 Ok(Err(_)) | Err(_) => return End::Lost { worked },
             }
         }

@@ -197,14 +197,38 @@ async fn probe(client: &Client, settings: &Settings) -> Result<Probed, Trouble> 
     let Some(row) = rows.first_mut() else {
         return Err(Trouble::server(Kind::Unfit, "the server told nothing of its settings"));
     };
-    let number = row.int()?.unwrap_or(0);
-    let version = row.text()?.unwrap_or_default();
-    if number < VERSION_MIN {
+    let found = Found {
+        number: row.int()?.unwrap_or(0),
+        version: row.text()?.unwrap_or_default(),
+        encoding: row.text()?.unwrap_or_default(),
+        promises: [row.text()?, row.text()?, row.text()?].map(Option::unwrap_or_default),
+    };
+    let wrong = judge(found, settings)?;
+    let lock = row.int()?.unwrap_or(0);
+    Ok(Probed { wrong, limits_hold: settings.limits().lock == lock.to_string() })
+}
+
+/// What a server says about itself.
+struct Found {
+    number: i64,
+    version: String,
+    encoding: String,
+    /// What [`PROMISES`] are set to.
+    promises: [String; 3],
+}
+
+/// With any of these off a server may lose what it acknowledged.
+const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
+
+/// Whether a store can be on such a server at all, and which promises it does not keep.
+fn judge(found: Found, settings: &Settings) -> Result<Vec<StoreError>, Trouble> {
+    if found.number < VERSION_MIN {
+        let version = found.version;
         let problem = format!("PostgreSQL {version} is too old; 13 or newer is needed");
         return Err(Trouble::server(Kind::Unfit, problem));
     }
-    let encoding = row.text()?.unwrap_or_default();
-    if encoding != "UTF8" {
+    if found.encoding != "UTF8" {
+        let encoding = found.encoding;
         let problem = format!(
             "the database's encoding is {encoding}; create one with encoding 'UTF8' \
              (template template0)"
@@ -212,13 +236,54 @@ async fn probe(client: &Client, settings: &Settings) -> Result<Probed, Trouble> 
         return Err(Trouble::server(Kind::Unfit, problem));
     }
     let mut wrong = Vec::new();
-    for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
-        let found = row.text()?.unwrap_or_default();
+    for (setting, found) in PROMISES.into_iter().zip(found.promises) {
         if found == "off" && !settings.lax {
             let store = settings.shown();
             wrong.push(StoreError::Unsafe { store, setting, wanted: "on", found });
         }
     }
-    let lock = row.int()?.unwrap_or(0);
-    Ok(Probed { wrong, limits_hold: settings.limits().lock == lock.to_string() })
+    Ok(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found() -> Found {
+        Found {
+            number: 130_000,
+            version: "13.0".to_owned(),
+            encoding: "UTF8".to_owned(),
+            promises: ["on", "on", "remote_apply"].map(str::to_owned),
+        }
+    }
+
+    fn verdict(found: Found, params: &str) -> Option<String> {
+        let settings = Settings::of(&["postgres://me@h/d", params].concat()).expect("a URL");
+        let context = Context { store: "x", operation: "open", phase: Phase::Open };
+        let probed = judge(found, &settings).map(|wrong| Probed { wrong, limits_hold: true });
+        let verdict = probed.and_then(|probed| probed.check());
+        verdict.err().map(|trouble| trouble.into_error(context).to_string())
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_used_says_why() {
+        assert_eq!(verdict(found(), ""), None);
+        let old = Found { number: 120_022, version: "12.22".to_owned(), ..found() };
+        let text = verdict(old, "").expect("too old");
+        assert!(text.contains("PostgreSQL 12.22 is too old; 13 or newer"), "{text}");
+        let latin = Found { encoding: "LATIN1".to_owned(), ..found() };
+        let text = verdict(latin, "").expect("the wrong encoding");
+        assert!(text.contains("LATIN1") && text.contains("UTF8"), "{text}");
+        for (at, setting) in PROMISES.into_iter().enumerate() {
+            let lax = || {
+                let mut found = found();
+                found.promises[at] = "off".to_owned();
+                found
+            };
+            let text = verdict(lax(), "").expect("unsafe");
+            assert!(text.contains(&format!("{setting} is off, it must be on")), "{text}");
+            assert_eq!(verdict(lax(), "?unsafe=allowed"), None);
+        }
+    }
 }

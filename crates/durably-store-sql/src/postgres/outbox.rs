@@ -4,6 +4,7 @@ use durably_kernel::RunId;
 use durably_store::{Gathered, Hint};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -21,9 +22,14 @@ struct Pending {
     changed: BTreeSet<Uuid>,
 }
 
+/// Who has not heard of others for so many breaths is alone.
+const COMPANY: u32 = 3;
+
 /// Hints that wait to be told.
 #[derive(Debug)]
 pub(crate) struct Outbox {
+    /// For how many more breaths others are taken to be there; while nobody is, nothing is told.
+    company: AtomicU32,
     pending: Mutex<Pending>,
     filled: Notify,
     /// Who tells: nobody needs to hear from itself.
@@ -34,6 +40,7 @@ impl Default for Outbox {
     fn default() -> Self {
         let token = Uuid::from_u128(rand::Rng::random(&mut rand::rng()));
         Outbox {
+            company: AtomicU32::new(COMPANY),
             pending: Mutex::default(),
             filled: Notify::new(),
             token: token.simple().to_string(),
@@ -48,7 +55,7 @@ impl Outbox {
 
     pub(crate) fn put(&self, gathered: &Gathered) {
         let mut hints = gathered.hints().peekable();
-        if hints.peek().is_none() {
+        if self.is_alone() || hints.peek().is_none() {
             return;
         }
         let mut pending = self.pending.lock();
@@ -70,6 +77,26 @@ impl Outbox {
         }
         drop(pending);
         self.filled.notify_one();
+    }
+
+    /// Whether there is nobody to tell.
+    fn is_alone(&self) -> bool {
+        self.company.load(Ordering::Relaxed) == 0
+    }
+
+    /// Somebody else is there.
+    pub(crate) fn meet(&self) {
+        if self.company.swap(COMPANY, Ordering::Relaxed) == 0 {
+            // Not all that happened since it came was told.
+            self.put_everything();
+        }
+    }
+
+    /// Some time has passed without hearing of anybody.
+    pub(crate) fn breathe(&self) {
+        // An error means that it is alone already.
+        let less = |company: u32| company.checked_sub(1);
+        let _ = self.company.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// The others are to look at everything.
@@ -171,6 +198,24 @@ mod tests {
         assert_eq!(heard.hints().cloned().collect::<Vec<_>>(), first);
         assert!(matches!(read(&text, outbox.token()), Word::Own));
         assert_eq!(outbox.take(), outbox.token(), "it was taken");
+    }
+
+    #[test]
+    fn who_is_alone_tells_nothing() {
+        let outbox = Outbox::default();
+        for _ in 0..COMPANY {
+            outbox.put(&gathered([Hint::Ready]));
+            assert!(outbox.take().ends_with(" r"), "somebody may be there");
+            outbox.breathe();
+        }
+        outbox.breathe();
+        outbox.put(&gathered([Hint::Ready]));
+        assert_eq!(outbox.take(), outbox.token());
+        outbox.meet();
+        assert!(outbox.take().ends_with(" *"), "what was not told may have been something");
+        outbox.put(&gathered([Hint::Ready]));
+        outbox.meet();
+        assert!(outbox.take().ends_with(" r"));
     }
 
     #[test]

@@ -200,7 +200,8 @@ impl PgSession {
             }
             Err(error) => {
                 let trouble = trouble(&error);
-                self.state = self.after(&trouble, State::Failed);
+                let failed = if before == State::Open { State::Failed } else { State::Clean };
+                self.state = self.after(&trouble, failed);
                 Err(trouble)
             }
         }

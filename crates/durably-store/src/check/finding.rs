@@ -105,21 +105,18 @@ impl Finding {
 fn advice(invariant: &str) -> &'static str {
     match invariant {
         "I1" | "I2" | "I3" | "I6" | "I13" | "I17" => {
-            "the history is not what was committed: restore the run's rows in durable_history and \
-             durable_runs from a backup, or terminate the run"
+            "the history is not what was committed: restore the run's rows in all tables from one \
+             backup"
         }
         "I4" => {
-            "the run's row and its history contradict each other; the history decides: restore \
-             the row from a backup, or terminate the run"
+            "the run's row and its history contradict each other, and the history decides: restore \
+             the row in durable_runs from a backup"
         }
         "I5" | "I11" => {
             "the run cannot go on by itself: restore its rows in durable_tasks from a backup, or \
              terminate it and start it anew"
         }
-        "I8" | "I9" => {
-            "no worker can use this row: set it to 'ready' without owner, or restore it from a \
-             backup"
-        }
+        "I8" | "I9" => "no worker can use this row: restore it in durable_tasks from a backup",
         "I10" => "delete the row: what it stands for is no longer wanted",
         "I14" => {
             "signals or outcomes are lost or counted twice: restore the run's rows in \
@@ -127,6 +124,6 @@ fn advice(invariant: &str) -> &'static str {
         }
         "I19" => "decide which of the runs is right, and terminate the other",
         "I27" => "give the tasks the tenant of their run: until then they count for another one",
-        _ => "restore the run's rows from a backup, or terminate it",
+        _ => "restore the run's rows in all tables from one backup",
     }
 }

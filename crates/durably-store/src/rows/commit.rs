@@ -260,6 +260,11 @@ impl State {
     ) -> Option<Claim> {
         let record = &self.runs[&commit.run];
         let more = record.inbox_last > record.inbox_used;
+        if let Some(row) =
+            record.rows.get(Place::TURN).filter(|row| stays(row, record, commit, now))
+        {
+            return Some(row.claim(commit.run));
+        }
         let row = self.take_out(commit.run, Place::TURN);
         let row = match (row, &commit.holder) {
             (Some(row), Some(_)) => self.settle_held(row, commit, more, now),
@@ -359,6 +364,18 @@ impl State {
         }
         Some(row)
     }
+}
+
+/// Whether the holder keeps its turn row just as it is: so it does with most steps.
+fn stays(row: &Row, record: &RunRecord, commit: &RunCommit, now: Timestamp) -> bool {
+    let deadline = row.owner.as_ref().map(|owner| owner.deadline);
+    let kept = deadline.map(|before| kept_deadline(before, now.after(commit.turn_deadline)));
+    commit.holder.is_some()
+        && commit.turn == TurnAfter::Keep
+        && (row.losses.is_empty() && row.deaths == 0)
+        && deadline == kept
+        && row.version == record.version.unwrap_or(0)
+        && row.fresh == record.started_at.is_none()
 }
 
 /// Whoever begins a task at once, if that is wanted and nothing else has a better right.

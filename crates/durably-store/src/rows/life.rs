@@ -29,6 +29,7 @@ impl State {
             version: new.version,
             started_at: now,
             beat_at: now,
+            beats: 0,
         };
         let birth = self.workers.len();
         self.workers.insert(new.who, WorkerRecord { row, birth });
@@ -109,14 +110,15 @@ impl State {
 
     /// The process lives, and this is what it has in its hands.
     pub fn beat(&mut self, beat: &Beat, now: Timestamp) -> BeatAnswer {
-        match self.workers.get_mut(&beat.who) {
-            Some(worker) if worker.row.status.holds_claims() => {
-                worker.row.beat_at = now;
-                worker.row.load = beat.load;
-            }
-            _ => return BeatAnswer::Refused,
+        let worker = self.workers.get_mut(&beat.who).map(|worker| &mut worker.row);
+        let Some(worker) = worker.filter(|worker| worker.status.holds_claims()) else {
+            return BeatAnswer::Refused;
+        };
+        let in_order = beat.number > worker.beats;
+        if in_order {
+            (worker.beat_at, worker.load, worker.beats) = (now, beat.load, beat.number);
+            self.take_heartbeats(beat, now);
         }
-        self.take_heartbeats(beat, now);
         let (mut lost, mut cancelling) = (Vec::new(), Vec::new());
         for claim in &beat.claims {
             match self.state_of(claim, &beat.who) {
@@ -125,7 +127,7 @@ impl State {
                 _ => lost.push(*claim),
             }
         }
-        let unnamed = self.count_unnamed(beat, now);
+        let unnamed = if in_order { self.count_unnamed(beat, now) } else { Vec::new() };
         let unread = self.unread_of(&beat.who);
         BeatAnswer::Alive { lost, cancelling, unnamed, unread, now }
     }

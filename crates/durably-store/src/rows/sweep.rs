@@ -56,12 +56,13 @@ impl State {
         }
         row.note_loss(LossCause::Died, now);
         if row.kind == TaskKind::Activity && row.deaths >= row.most_deaths() {
+            let id = row.lost_id();
             let fact = Fact::ActivityLost {
                 activity_id: ActivityId::from(row.target.clone()),
                 seq: row.seq,
                 losses: row.losses,
             };
-            self.deliver_own(run, format!("lost:{}:{}", row.target, row.seq), fact, now, swept);
+            self.deliver_own(run, id, fact, now, swept);
             return;
         }
         self.make_ready(&mut row);
@@ -97,13 +98,13 @@ impl State {
                 }
                 TaskKind::Timer => {
                     let timer_id = TimerId::from(row.target.clone());
-                    let id = format!("timer:{}:{}", row.target, row.seq);
+                    let id = row.due_id();
                     let fact = Fact::TimerFired { timer_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
                 }
                 TaskKind::Retry => {
                     let activity_id = ActivityId::from(row.target.clone());
-                    let id = format!("retry:{}:{}", row.target, row.seq);
+                    let id = row.due_id();
                     let fact = Fact::RetryDue { activity_id, seq: row.seq };
                     self.deliver_own(run, id, fact, now, swept);
                 }
@@ -115,7 +116,7 @@ impl State {
     fn fire_timeout(&mut self, run: RunId, row: &Row, now: Timestamp, swept: &mut Swept) {
         let kind = TaskPut::timeout_kind(&row.name).expect("written by the kernel");
         if kind == TimeoutKind::Run {
-            self.deliver_own(run, "timeout:run".into(), Fact::RunTimedOut {}, now, swept);
+            self.deliver_own(run, row.due_id(), Fact::RunTimedOut {}, now, swept);
             return;
         }
         if kind == TimeoutKind::ScheduleToStart {
@@ -137,7 +138,7 @@ impl State {
             details: None,
             losses: watched.map(|watched| watched.losses).unwrap_or_default(),
         };
-        let id = format!("timeout:{}:{}:{}", kind.name(), row.target, row.seq);
+        let id = row.due_id();
         self.deliver_own(run, id, fact, now, swept);
     }
 
@@ -164,7 +165,7 @@ impl State {
                 details: row.details.clone(),
                 losses: row.losses.clone(),
             };
-            let id = format!("timeout:{}:{}:{}", row.target, row.seq, row.number);
+            let id = row.late_id();
             self.hints.note(Hint::Claims);
             self.deliver_own(run, id, fact, now, swept);
         }
@@ -175,5 +176,38 @@ impl State {
         let lost = self.index.owners().any(|(who, _)| !self.is_alive(who));
         let lost = lost.then_some(now);
         self.index.next().into_iter().chain(lost).min().map(|at| at.since(now))
+    }
+}
+
+/// What the inbox entries are called that a sweep delivers.
+impl Row {
+    /// A row whose time has come.
+    fn due_id(&self) -> String {
+        match self.kind {
+            TaskKind::Timer | TaskKind::Retry => {
+                format!("{}:{}:{}", self.kind.name(), self.target, self.seq)
+            }
+            TaskKind::Timeout if self.name.as_ref() == TimeoutKind::Run.name() => {
+                "timeout:run".to_owned()
+            }
+            TaskKind::Turn | TaskKind::Activity | TaskKind::Timeout => {
+                format!("timeout:{}:{}:{}", self.name, self.target, self.seq)
+            }
+        }
+    }
+
+    /// A claim that took too long.
+    fn late_id(&self) -> String {
+        format!("timeout:{}:{}:{}", self.target, self.seq, self.number)
+    }
+
+    /// A claim that was lost for the last time.
+    fn lost_id(&self) -> String {
+        format!("lost:{}:{}", self.target, self.seq)
+    }
+
+    /// Every id under which a sweep may deliver something about it.
+    pub fn swept_ids(&self) -> [String; 3] {
+        [self.due_id(), self.late_id(), self.lost_id()]
     }
 }

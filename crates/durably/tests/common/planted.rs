@@ -108,6 +108,9 @@ impl Store for Planted {
     fn hints(&self) -> &Hints {
         self.inner.hints()
     }
+    fn batches(&self) -> usize {
+        self.inner.batches()
+    }
     fn now(&self) -> Answer<'_, Timestamp> {
         self.read("now", |store| store.now())
     }

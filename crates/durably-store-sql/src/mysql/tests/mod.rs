@@ -1,5 +1,8 @@
-//! What is tried on a real server.
+//! Tried on a real server.
 
-mod contract;
+mod locks;
+mod migrate;
+mod open;
+mod scene;
 mod session;
 mod statements;
