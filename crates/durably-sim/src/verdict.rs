@@ -10,7 +10,9 @@ use crate::scenario::{Known, Scenario};
 use crate::watch::Seen;
 use durably::Engine;
 use durably_kernel::{Event, Failure, FailureKind, RunId, RunStatus};
+use durably_store::check::{Doctor, Weight};
 use durably_store::{DeadLetterRow, Store};
+use futures_util::FutureExt;
 use std::sync::Arc;
 
 type Verdict = Result<(), String>;
@@ -40,6 +42,18 @@ pub(crate) fn check(
         checked.map_err(|broken| format!("run {run} ({}): {broken}", seen.plan.number))?;
     }
     Ok(())
+}
+
+/// What people would be told of the store.
+pub(crate) fn doctor(store: &dyn Store) -> Verdict {
+    let mut doctor = Doctor::new(store);
+    loop {
+        let page = doctor.page().now_or_never();
+        let page = page.ok_or("the memory store answers at once")?;
+        let Some(seen) = page.map_err(|error| error.to_string())? else { return Ok(()) };
+        let wrong = seen.findings.iter().find(|finding| finding.weight == Weight::Wrong);
+        hold(wrong.is_none(), || format!("doctor: {wrong:?}"))?;
+    }
 }
 
 fn hold(holds: bool, otherwise: impl FnOnce() -> String) -> Verdict {

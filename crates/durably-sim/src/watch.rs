@@ -3,8 +3,8 @@
 use crate::plan::{Plan, Stage, Work};
 use crate::program::{stage_of, work_of};
 use durably_kernel::{Event, Place, Run, RunId, Seq, Timestamp};
-use durably_store::{Answer, InboxEntry, LoadCall, RunView, Store};
-use durably_store_contract::{RunShot, invariant};
+use durably_store::check::{self, Found, RunShot, UNREAD_MAX};
+use durably_store::{Answer, InboxEntry, RunView, Store};
 use futures_util::FutureExt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -212,19 +212,17 @@ fn unread(store: &dyn Store, view: &RunView) -> Vec<InboxEntry> {
     if view.inbox_last == view.inbox_used {
         return Vec::new();
     }
-    let run = view.identity.id;
-    let call = LoadCall { run, after: view.head, claims: vec![], who: None, events_max: 1 };
-    at_once(store.load(call)).map(|loaded| loaded.unread).unwrap_or_default()
+    at_once(store.inbox(view.identity.id, view.inbox_used, UNREAD_MAX))
 }
 
 fn check(seen: &Seen, now: Timestamp) -> Result<(), String> {
-    let shot = &seen.shot;
-    invariant::numbered(shot)?;
-    invariant::ended(shot)?;
-    invariant::rows(shot)?;
-    invariant::inbox(shot)?;
-    invariant::timers(shot, now)?;
-    invariant::folded(shot, &seen.folded)
+    let mut found = Found::new();
+    check::stored(&seen.shot, &mut found);
+    check::told(&seen.shot, &seen.folded, now, &mut found);
+    match found.first() {
+        None => Ok(()),
+        Some(broken) => Err(broken.to_string()),
+    }
 }
 
 fn same_as_before(old: &RunView, new: &RunView, no_events: bool) -> Result<(), String> {

@@ -120,7 +120,8 @@ pub fn simulate(scenario: &Scenario, keep: Keep) -> Report {
     if outside.violation().is_none() {
         let letters = at_once(outside.store.dead_letters(None, usize::MAX >> 1));
         count_letters(&outside, letters.iter().map(|letter| letter.kind));
-        if let Err(broken) = verdict::check(scenario, &outside, &receipts.lock(), &letters) {
+        let checked = verdict::check(scenario, &outside, &receipts.lock(), &letters);
+        if let Err(broken) = checked.and_then(|()| verdict::doctor(outside.store.as_ref())) {
             outside.violated(broken);
         }
     }

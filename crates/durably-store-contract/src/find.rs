@@ -5,7 +5,7 @@ use crate::sample::{
 };
 use crate::world::{World, activities, turns};
 use durably_kernel::{Place, RunId, RunStatus, Seq};
-use durably_store::{Registration, RunCommit, RunQuery, WorkerStatus};
+use durably_store::{Examined, Registration, RunCommit, RunQuery, WorkerStatus};
 
 async fn runs(world: &World, query: RunQuery) -> Vec<RunId> {
     let views = world.store.runs(query).await.unwrap();
@@ -174,4 +174,81 @@ pub(crate) async fn processes_are_listed_newest_first(world: &World) {
     assert_eq!((&row.queues, &row.can), (&registration.queues, &registration.can));
     assert_eq!((row.started_at, row.beat_at), (began, began));
     assert_eq!(workers[0].started_at, world.now());
+}
+
+/// Used-up entries are listed too.
+pub(crate) async fn an_inbox_is_read_in_pages(world: &World) {
+    let run = world.begun([]).await;
+    for n in 1..=5 {
+        world.signal(run, &format!("s{n}")).await;
+    }
+    let commit = RunCommit { events: vec![noted("x")], inbox_used: 2, ..world.on(run, Seq(2)) };
+    done(world.commit(None, commit).await);
+    let unread = world.unread(run).await;
+    let (mut found, mut after) = (Vec::new(), 0);
+    loop {
+        let page = world.store.inbox(run, after, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        assert!(page.len() <= 2);
+        after = last.number;
+        found.extend(page);
+    }
+    let ids: Vec<&str> = found.iter().map(|entry| entry.id.as_str()).collect();
+    assert_eq!(ids, ["s1", "s2", "s3", "s4", "s5"]);
+    assert_eq!(found[2..], unread);
+    assert!(world.store.inbox(world.run_id(), 0, 9).await.unwrap().is_empty());
+}
+
+pub(crate) async fn what_the_tables_hold_is_counted_by_id(world: &World) {
+    let mut keyed = world.new_for("a");
+    keyed.check.key = Some("k".into());
+    let empty = Examined {
+        run: keyed.identity.id,
+        known: true,
+        commits: 1,
+        events: 2,
+        tasks: 0,
+        foreign_tasks: 0,
+        entries: 0,
+        last_entry: 0,
+        letters: 0,
+        same_key: 0,
+    };
+    let plain = world.begun_as(keyed, []).await;
+    let mut keyed = world.new_for("b");
+    keyed.check.key = Some("k".into());
+    let rows = [1, 2].map(|n| timer(Place(n), "t", Seq(2), secs(9)));
+    let busy = world.begun_as(keyed, rows).await;
+    for n in 1..=3 {
+        world.signal(busy, &format!("s{n}")).await;
+    }
+    let events = (0..4).map(|n| noted(&n.to_string())).collect();
+    done(world.commit(None, RunCommit { events, ..world.on(busy, Seq(2)) }).await);
+    let dead = world.begun([]).await;
+    world.signal(dead, "s").await;
+    let commit = RunCommit {
+        operator: true,
+        end_anyway: true,
+        events: vec![noted("terminated")],
+        summary: Some(summary(RunStatus::Terminated)),
+        ..world.on(dead, Seq(2))
+    };
+    done(world.commit(None, commit).await);
+    let expected = [
+        empty,
+        Examined { run: busy, commits: 2, events: 6, tasks: 3, entries: 3, last_entry: 3, ..empty },
+        Examined {
+            run: dead,
+            commits: 2,
+            events: 3,
+            entries: 1,
+            last_entry: 1,
+            letters: 1,
+            ..empty
+        },
+    ];
+    assert_eq!(world.store.examine(plain, 10).await.unwrap(), expected);
+    assert_eq!(world.store.examine(busy, 1).await.unwrap(), expected[1..2]);
+    assert_eq!(world.store.examine(RunId(uuid::Uuid::nil()), 2).await.unwrap(), expected[..2]);
+    assert!(world.store.examine(RunId(uuid::Uuid::max()), 2).await.unwrap().is_empty());
 }

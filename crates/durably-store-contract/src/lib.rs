@@ -51,5 +51,4 @@ mod timer;
 pub use fixture::Fixture;
 #[doc(hidden)]
 pub use list::cases;
-pub use random::invariant;
-pub use snapshot::{RunShot, Snapshot};
+pub use snapshot::Snapshot;

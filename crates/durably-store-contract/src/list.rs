@@ -290,6 +290,8 @@ macro_rules! each_case {
                 a_history_is_read_in_pages
                 rows_of_a_run_are_listed_by_place
                 processes_are_listed_newest_first
+                an_inbox_is_read_in_pages
+                what_the_tables_hold_is_counted_by_id
             }
             key {
                 the_same_id_is_the_same_run

@@ -1,24 +1,10 @@
 //! All that the reads show of a store, to be compared with another moment or another store.
 
-use durably_kernel::{RunId, Seq};
-use durably_store::{
-    DeadLetterRow, EventRow, InboxEntry, LoadCall, RunQuery, RunView, Store, TaskRow, WorkerRow,
-};
+use durably_kernel::RunId;
+use durably_store::check::RunShot;
+use durably_store::{DeadLetterRow, RunQuery, Store, WorkerRow};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-
-/// What the reads show of one run.
-#[derive(Clone, PartialEq, Debug)]
-pub struct RunShot {
-    /// Its row.
-    pub view: RunView,
-    /// Its history.
-    pub history: Vec<EventRow>,
-    /// Its live rows.
-    pub tasks: Vec<TaskRow>,
-    /// Its unread inbox entries, a bounded number.
-    pub unread: Vec<InboxEntry>,
-}
 
 /// All that the reads show of a store.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,7 +30,8 @@ impl Snapshot {
             let Some(last) = page.last() else { break };
             query.before = Some(last.identity.id);
             for view in page {
-                runs.insert(view.identity.id, RunShot::of(store, view).await);
+                let run = view.identity.id;
+                runs.insert(run, RunShot::of(store, view).await.expect("a run"));
             }
         }
         Snapshot {
@@ -59,7 +46,7 @@ impl Snapshot {
         let mut found = Vec::new();
         for run in self.runs.keys().chain(other.runs.keys()) {
             match (self.runs.get(run), other.runs.get(run)) {
-                (Some(one), Some(two)) => one.difference(two, &mut found),
+                (Some(one), Some(two)) => differ_in_run(one, two, &mut found),
                 (one, two) => {
                     found.push(format!("run {run}: {} or {}", one.is_some(), two.is_some()));
                 }
@@ -72,31 +59,12 @@ impl Snapshot {
     }
 }
 
-impl RunShot {
-    async fn of(store: &dyn Store, view: RunView) -> RunShot {
-        let run = view.identity.id;
-        let mut history: Vec<EventRow> = Vec::new();
-        loop {
-            let after = history.last().map_or(Seq(0), |row| row.seq);
-            let page = store.history(run, after, PAGE).await.expect("history");
-            history.extend(page.events);
-            if !page.more {
-                break;
-            }
-        }
-        let call = LoadCall { run, after: view.head, claims: vec![], who: None, events_max: 1 };
-        let loaded = store.load(call).await.expect("load").expect("it was listed");
-        let tasks = store.tasks(run).await.expect("tasks");
-        RunShot { view, history, tasks, unread: loaded.unread }
-    }
-
-    fn difference(&self, other: &RunShot, found: &mut Vec<String>) {
-        let run = self.view.identity.id;
-        differ(&format!("run {run}"), &self.view, &other.view, found);
-        differ(&format!("history of {run}"), &self.history, &other.history, found);
-        differ(&format!("tasks of {run}"), &self.tasks, &other.tasks, found);
-        differ(&format!("inbox of {run}"), &self.unread, &other.unread, found);
-    }
+fn differ_in_run(one: &RunShot, two: &RunShot, found: &mut Vec<String>) {
+    let run = one.view.identity.id;
+    differ(&format!("run {run}"), &one.view, &two.view, found);
+    differ(&format!("history of {run}"), &one.history, &two.history, found);
+    differ(&format!("tasks of {run}"), &one.tasks, &two.tasks, found);
+    differ(&format!("inbox of {run}"), &one.unread, &two.unread, found);
 }
 
 fn differ<T: PartialEq + Debug>(what: &str, one: &T, two: &T, found: &mut Vec<String>) {

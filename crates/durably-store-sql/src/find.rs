@@ -2,14 +2,16 @@
 
 use crate::command::Question;
 use crate::error::Trouble;
-use crate::field::{id, limit, text};
+use crate::field::{id, limit, stored, text};
 use crate::load::history;
-use crate::record::{read_letter, read_run, read_task, read_worker};
+use crate::record::{read_entry, read_examined, read_letter, read_run, read_task, read_worker};
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
 use durably_kernel::{RunId, Seq};
 use durably_store::rows::{RunRecord, State};
-use durably_store::{DeadLetterRow, HistoryPage, RunQuery, RunView, TaskRow, WorkerRow};
+use durably_store::{
+    DeadLetterRow, Examined, HistoryPage, InboxEntry, RunQuery, RunView, TaskRow, WorkerRow,
+};
 use std::cmp::Reverse;
 
 /// One question, its rows.
@@ -165,5 +167,46 @@ impl Question for FindWorkers {
 
     async fn ask<S: Session>(&self, session: &mut S) -> Result<Self::Answer, Trouble> {
         rows(session, Sql::WorkersAll, vec![]).await?.into_iter().map(read_worker).collect()
+    }
+}
+
+/// A page of a run's inbox.
+pub(crate) struct FindInbox {
+    pub(crate) run: RunId,
+    pub(crate) after: u64,
+    pub(crate) most: usize,
+}
+
+impl Question for FindInbox {
+    const NAME: &'static str = "inbox";
+
+    type Answer = Vec<InboxEntry>;
+
+    async fn ask<S: Session>(&self, session: &mut S) -> Result<Self::Answer, Trouble> {
+        let after = Param::Int(Some(stored(self.after)));
+        let params = vec![id(self.run.0), after, limit(self.most)];
+        let entries = rows(session, Sql::InboxPage, params).await?;
+        let read = |row| {
+            let (_, number, entry) = read_entry(row)?;
+            Ok(InboxEntry { number, id: entry.id, fact: entry.fact })
+        };
+        entries.into_iter().map(read).collect()
+    }
+}
+
+/// What the tables hold, by id.
+pub(crate) struct Examine {
+    pub(crate) from: RunId,
+    pub(crate) most: usize,
+}
+
+impl Question for Examine {
+    const NAME: &'static str = "examine";
+
+    type Answer = Vec<Examined>;
+
+    async fn ask<S: Session>(&self, session: &mut S) -> Result<Self::Answer, Trouble> {
+        let params = vec![id(self.from.0), limit(self.most)];
+        rows(session, Sql::Examine, params).await?.into_iter().map(read_examined).collect()
     }
 }

@@ -90,6 +90,36 @@ pub(crate) fn next<'a>(
     Ok(known.iter().find(|migration| !has(migration.version)))
 }
 
+/// What is done about a schema.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// It is made, and brought up to date.
+    Work,
+    /// It is looked at.
+    Look,
+}
+
+/// Whether a schema that is only looked at is the one that this program knows.
+pub(crate) fn check_current(
+    known: &[Migration],
+    applied: Option<&[Applied]>,
+    store: &str,
+) -> Result<(), StoreError> {
+    let not = |problem| Err(StoreError::Open { store: store.to_owned(), problem });
+    let Some(applied) = applied else {
+        let problem = "there are no tables of durably; check database, schema and prefix";
+        return not(problem.to_owned());
+    };
+    match next(known, applied)? {
+        None => Ok(()),
+        Some(missing) => not(format!(
+            "its schema lacks migration {} ({}): start an engine of this version once, which \
+             brings it up to date, or use the version of durably that made it",
+            missing.version, missing.name
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,9 @@ use durably_kernel::{
     RunIdentity, RunStatus, Seq, TaskKind, TaskState, Tenant, Waits, WorkerId, WorkflowType,
 };
 use durably_store::rows::{Entry, HistoryRow, Mark, Owner, Row, RunRecord};
-use durably_store::{CallId, DeadLetterRow, KeyCheck, NewRun, Parked, WorkerRow, WorkerStatus};
+use durably_store::{
+    CallId, DeadLetterRow, Examined, KeyCheck, NewRun, Parked, WorkerRow, WorkerStatus,
+};
 use std::time::Duration;
 
 /// A run, without what belongs to it.
@@ -191,4 +193,20 @@ fn read_letter_columns(
 
 fn letter_kind(name: &str) -> Option<DeadLetterKind> {
     [DeadLetterKind::Activity, DeadLetterKind::Unread].into_iter().find(|kind| kind.name() == name)
+}
+
+/// What the tables hold under an id.
+pub(crate) fn read_examined(mut row: impl Columns) -> Result<Examined, Trouble> {
+    Ok(Examined {
+        run: RunId(row.uuid("run")?),
+        known: row.truth("known")?,
+        commits: row.number("commits")?,
+        events: row.number("events")?,
+        tasks: row.number("tasks")?,
+        foreign_tasks: row.number("foreign tasks")?,
+        entries: row.number("entries")?,
+        last_entry: row.number("the last entry")?,
+        letters: row.number("letters")?,
+        same_key: row.number("same key")?,
+    })
 }

@@ -6,7 +6,9 @@ use crate::commit::{Commit, Locked, LookUp, stored_events};
 use crate::deliver::Deliver;
 use crate::eager::Registered;
 use crate::error::{Context, Phase, Trouble};
-use crate::find::{FindHistory, FindLetters, FindRun, FindRuns, FindTasks, FindWorkers};
+use crate::find::{
+    Examine, FindHistory, FindInbox, FindLetters, FindRun, FindRuns, FindTasks, FindWorkers,
+};
 use crate::life::{Ask, Beats, Drain, HandBacks, Leave, Register};
 use crate::load::Load;
 use crate::session::Session;
@@ -15,8 +17,9 @@ use crate::work::Work;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, Gathered, HandBack, Hints, HistoryPage, LoadCall, Loaded, Registration,
-    RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow, WorkerRow,
+    Delivered, Delivery, Examined, Gathered, HandBack, Hints, HistoryPage, InboxEntry, LoadCall,
+    Loaded, Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept,
+    TaskRow, WorkerRow,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -305,12 +308,20 @@ impl<V: Server> Store for SqlStore<V> {
         self.question(Purpose::People, FindTasks { run })
     }
 
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
+        self.question(Purpose::People, FindInbox { run, after, most })
+    }
+
     fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
         self.question(Purpose::People, FindLetters { run, most })
     }
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.question(Purpose::People, FindWorkers)
+    }
+
+    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
+        self.question(Purpose::People, Examine { from, most })
     }
 }
 

@@ -135,6 +135,7 @@ statements! {
         ClaimsOfOwner = "claims_of_owner";
         HistoryLookUp = "history_look_up";
         HistoryPage = "history_page";
+        InboxPage = "inbox_page";
         LettersAll = "letters_all";
         LettersOfRun = "letters_of_run";
         OwnerUnread = "owner_unread";
@@ -158,6 +159,7 @@ statements! {
         ClaimLevels = "claim_levels";
         ClaimTake = "claim_take";
         ClaimTenants = "claim_tenants";
+        Examine = "examine";
         Foremost = "foremost";
         HistoryFirst = "history_first";
         HistoryInsert = "history_insert";

@@ -16,6 +16,7 @@ mod deliver;
 mod desk;
 mod eager;
 mod error;
+mod examine;
 mod field;
 mod find;
 mod life;
@@ -34,10 +35,12 @@ mod wait;
 
 use desk::{Reader, Thread, Writer};
 use durably_kernel::{CommitId, Event, RunId, Seq, Timestamp, WorkerId};
+use durably_store::check::Patient;
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, Clock, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, HandBack, Hints, HistoryPage, LoadCall, Loaded, Registration, RunCommit,
-    RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow, WorkerRow,
+    Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry, LoadCall, Loaded,
+    Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow,
+    WorkerRow,
 };
 use error::Trouble;
 use lock::Locks;
@@ -82,9 +85,23 @@ impl SqliteStore {
 
     /// Opens the store with settings of choice.
     pub fn open_with(url_or_path: &str, options: Options) -> Result<SqliteStore, StoreError> {
-        let Options { clock, busy_max } = options;
         let path = url::path_of(url_or_path)?;
-        let conn = open::open_writer(&path, clock.host_now(), busy_max)?;
+        let conn = open::open_writer(&path, options.clock.host_now(), options.busy_max)?;
+        SqliteStore::start(path, conn, options)
+    }
+
+    /// Opens a store that is there, to look at it: nothing is created, migrated or changed, and
+    /// whatever tries to is refused. Goes through the whole file.
+    pub fn open_to_look(url_or_path: &str, clock: Clock) -> Result<Patient, StoreError> {
+        let options = Options { clock, ..Options::default() };
+        let path = url::path_of(url_or_path)?;
+        let (conn, wrong) = open::open_looker(&path, options.busy_max)?;
+        let store = Arc::new(SqliteStore::start(path, conn, options)?);
+        Ok(Patient { store, wrong })
+    }
+
+    fn start(path: PathBuf, conn: Connection, options: Options) -> Result<SqliteStore, StoreError> {
+        let Options { clock, busy_max } = options;
         // However the file was named, all processes meet at one folder of lock files.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
         let store = path.display().to_string();
@@ -238,11 +255,19 @@ impl Store for SqliteStore {
         self.read("tasks", move |conn| find::tasks(conn, run))
     }
 
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
+        self.read("inbox", move |conn| examine::inbox(conn, run, after, most))
+    }
+
     fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
         self.read("dead letters", move |conn| find::dead_letters(conn, run, most))
     }
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.read("workers", find::workers)
+    }
+
+    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
+        self.read("examine", move |conn| examine::examine(conn, from, most))
     }
 }

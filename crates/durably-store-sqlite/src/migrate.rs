@@ -42,6 +42,28 @@ pub(crate) fn migrate(conn: &Connection, now: Timestamp) -> Result<(), Trouble> 
     Ok(())
 }
 
+/// Whether the schema is there and the one that this program knows; changes nothing.
+pub(crate) fn check_current(conn: &Connection, store: &str) -> Result<(), Trouble> {
+    let not = |problem| {
+        let store = store.to_owned();
+        Err(Trouble::Store(StoreError::Open { store, problem }))
+    };
+    let there: i64 = conn.query_row(sql::SCHEMA_THERE, [], |row| row.get(0))?;
+    if there == 0 {
+        return not("it is a database without the tables of durably; check the name".to_owned());
+    }
+    let applied = applied(conn)?;
+    check(&applied).map_err(Trouble::Store)?;
+    match MIGRATIONS.iter().find(|known| applied.iter().all(|row| row.version != known.version)) {
+        None => Ok(()),
+        Some(missing) => not(format!(
+            "its schema lacks migration {} ({}): start an engine of this version once, which \
+             brings it up to date, or use the version of durably that made it",
+            missing.version, missing.name
+        )),
+    }
+}
+
 fn applied(conn: &Connection) -> Result<Vec<Applied>, Trouble> {
     let mut statement = conn.prepare(sql::SCHEMA_LOAD)?;
     let rows = statement.query_map([], |row| {

@@ -1,7 +1,7 @@
 //! Connections: how they are opened, and what is asserted about them before anything is promised.
 
 use crate::error::{Context, Phase, Trouble};
-use crate::migrate::migrate;
+use crate::migrate::{check_current, migrate};
 use crate::wait::Waits;
 use durably_kernel::Timestamp;
 use durably_store::StoreError;
@@ -51,6 +51,45 @@ pub(crate) fn open_reader(path: &Path, busy_max: Duration) -> Result<Connection,
     let store = path.display().to_string();
     let context = Context { store: &store, operation: "open", phase: Phase::Open };
     connect(path, Role::Reader, busy_max).map_err(|trouble| trouble.into_error(context))
+}
+
+/// Opens a database that is there, to look at it; says what is wrong with it as a whole.
+pub(crate) fn open_looker(
+    path: &Path,
+    busy_max: Duration,
+) -> Result<(Connection, Vec<StoreError>), StoreError> {
+    let store = path.display().to_string();
+    let context = Context { store: &store, operation: "open", phase: Phase::Open };
+    if !path.exists() {
+        let problem = "there is no such file; check the name".to_owned();
+        return Err(StoreError::Open { store, problem });
+    }
+    let look = || -> Result<(Connection, Vec<StoreError>), Trouble> {
+        let conn = connect(path, Role::Reader, busy_max)?;
+        check_current(&conn, &store)?;
+        let mut wrong = damage(&conn)?;
+        match check_settings(&conn, &store) {
+            Ok(()) => {}
+            Err(Trouble::Store(error)) => wrong.push(error),
+            Err(trouble) => return Err(trouble),
+        }
+        Ok((conn, wrong))
+    };
+    look().map_err(|trouble| trouble.into_error(context))
+}
+
+/// What SQLite finds in its own file, the first of it.
+fn damage(conn: &Connection) -> Result<Vec<StoreError>, Trouble> {
+    const MOST: i64 = 20;
+    let mut wrong = Vec::new();
+    conn.pragma(None, "integrity_check", MOST, |row| {
+        let problem: String = row.get(0)?;
+        if problem != "ok" {
+            wrong.push(StoreError::Corrupt { operation: "integrity check", problem });
+        }
+        Ok(())
+    })?;
+    Ok(wrong)
 }
 
 fn prepare(

@@ -12,6 +12,7 @@ macro_rules! statements {
 
 statements! {
     SCHEMA_CREATE = "schema_create";
+    SCHEMA_THERE = "schema_there";
     SCHEMA_LOAD = "schema_load";
     SCHEMA_INSERT = "schema_insert";
     ORDER_LOAD = "order_load";
@@ -57,6 +58,8 @@ statements! {
     END_DELETE = "end_delete";
     END_LEFT = "end_left";
     END_CANCEL = "end_cancel";
+    EXAMINE = "examine";
+    INBOX_PAGE = "inbox_page";
     INBOX_FIND = "inbox_find";
     INBOX_INSERT = "inbox_insert";
     INBOX_UNREAD = "inbox_unread";
@@ -171,8 +174,12 @@ mod tests {
             ("durable_tasks USING COVERING INDEX durable_tasks_due", "sweep_next"),
             ("durable_tasks USING COVERING INDEX durable_tasks_owner", "sweep_owners"),
             ("durable_dead_letter_queue", "letters_all"),
+            ("i", "examine"),
+            ("sqlite_master", "schema_there"),
         ];
         let sorts = [
+            // The ids of one page.
+            "examine",
             "sweep_late",
             "sweep_lost",
             "tasks_of_call",

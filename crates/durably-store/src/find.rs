@@ -182,3 +182,28 @@ pub struct WorkerRow {
     /// The number of its last beat.
     pub beats: u64,
 }
+
+/// How much the tables hold under one id: what other reads do not show, since they look for runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Examined {
+    /// The id.
+    pub run: RunId,
+    /// Whether there is a run of that id.
+    pub known: bool,
+    /// Commits in the history.
+    pub commits: u64,
+    /// Events in the history, as its rows count them.
+    pub events: u64,
+    /// Live tasks.
+    pub tasks: u64,
+    /// Of them, those of another tenant than the run's.
+    pub foreign_tasks: u64,
+    /// Inbox entries.
+    pub entries: u64,
+    /// The highest number of an inbox entry.
+    pub last_entry: u64,
+    /// Dead letters.
+    pub letters: u64,
+    /// Other runs of the same tenant and idempotency key.
+    pub same_key: u64,
+}

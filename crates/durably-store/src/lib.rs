@@ -7,6 +7,7 @@
 //! Do not implement [`Store`] outside this workspace yet: the trait grows with the engine.
 
 mod answer;
+pub mod check;
 mod clock;
 mod command;
 mod eager;
@@ -28,6 +29,8 @@ pub use command::{
 };
 pub use eager::{Committer, Foremost};
 pub use error::{Class, StoreError};
-pub use find::{DeadLetterRow, EventRow, HistoryPage, RunQuery, TaskRow, WorkerRow, WorkerStatus};
+pub use find::{
+    DeadLetterRow, EventRow, Examined, HistoryPage, RunQuery, TaskRow, WorkerRow, WorkerStatus,
+};
 pub use hint::{Gathered, Heard, Hint, Hints, Listener, Watch};
 pub use port::{Answer, Store};

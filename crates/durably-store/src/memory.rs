@@ -2,13 +2,13 @@
 //! the model that other stores are compared with.
 
 use crate::answer::{
-    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, Loaded, RunView, Swept,
+    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, InboxEntry, Loaded, RunView, Swept,
 };
 use crate::clock::Clock;
 use crate::command::{
     Beat, ClaimCall, Delivery, HandBack, LoadCall, Registration, RunCommit, SweepCall,
 };
-use crate::find::{DeadLetterRow, HistoryPage, RunQuery, TaskRow, WorkerRow};
+use crate::find::{DeadLetterRow, Examined, HistoryPage, RunQuery, TaskRow, WorkerRow};
 use crate::hint::Hints;
 use crate::port::{Answer, Store};
 use crate::rows::State;
@@ -141,11 +141,19 @@ impl Store for MemoryStore {
         self.command(move |state, _| state.task_rows(run))
     }
 
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
+        self.command(move |state, _| state.entries(run, after, most))
+    }
+
     fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
         self.command(move |state, _| state.dead_letter_rows(run, most))
     }
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.command(|state, _| state.worker_rows())
+    }
+
+    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
+        self.command(move |state, _| state.examine(from, most))
     }
 }

@@ -1,13 +1,13 @@
 //! The port itself.
 
 use crate::answer::{
-    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, Loaded, RunView, Swept,
+    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, InboxEntry, Loaded, RunView, Swept,
 };
 use crate::command::{
     Beat, ClaimCall, Delivery, HandBack, LoadCall, Registration, RunCommit, SweepCall,
 };
 use crate::error::StoreError;
-use crate::find::{DeadLetterRow, HistoryPage, RunQuery, TaskRow, WorkerRow};
+use crate::find::{DeadLetterRow, Examined, HistoryPage, RunQuery, TaskRow, WorkerRow};
 use crate::hint::Hints;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use futures_util::future::BoxFuture;
@@ -90,9 +90,15 @@ pub trait Store: Send + Sync + 'static {
     /// The live rows of a run, by place.
     fn tasks(&self, run: RunId) -> Answer<'_, Vec<TaskRow>>;
 
+    /// A page of a run's inbox: entries after a number, those that are used up included.
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>>;
+
     /// Dead letters, newest first; of one run or of all.
     fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>>;
 
     /// All processes, newest first.
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>>;
+
+    /// What the tables hold under each id from this one on, by id; also under ids of no run.
+    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>>;
 }

@@ -76,6 +76,19 @@ impl Database {
         &self.name
     }
 
+    /// Runs statements one after the other in this schema or database, on one connection.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be reached, or refuses one of them.
+    pub fn execute(&self, statements: &[&str]) -> Result<(), TestbedError> {
+        let here = match self.kind {
+            Kind::Postgres => format!("SET search_path TO {}", self.name),
+            Kind::Mysql => format!("USE {}", self.name),
+        };
+        self.run(&[&[here.as_str()], statements].concat())
+    }
+
     fn run(&self, statements: &[&str]) -> Result<(), TestbedError> {
         run(self.kind, &self.server_url, statements)
     }

@@ -18,7 +18,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         CONTRACT | "durably-runtime" => PORT.to_vec(),
         adapter if ADAPTERS.contains(&adapter) => PORT.to_vec(),
         "durably" => [&ENGINE, ADAPTERS].concat(),
-        "durably-sim" => [&["durably", CONTRACT], ENGINE.as_slice(), ADAPTERS].concat(),
+        "durably-sim" => [&["durably"], ENGINE.as_slice(), ADAPTERS].concat(),
         "durably-server" => vec!["durably", "durably-proto"],
         // The benchmark measures the port (decision 11).
         "durably-cli" => [["durably", "durably-server"], PORT].concat(),
@@ -108,7 +108,6 @@ mod tests {
             ("durably-store-sqlite", "durably-store"),
             ("durably-runtime", "durably-store"),
             ("durably", "durably-store-sqlite"),
-            ("durably-sim", "durably-store-contract"),
             ("durably-cli", "durably"),
         ] {
             assert_eq!(arrow(from, to, Value::Null), [], "{from} → {to}");

@@ -58,6 +58,14 @@ pub use handle::Handle;
 pub use machine::{Action, Actions, ActivityAction, Output, Signal, TurnInfo, Workflow};
 pub use names::{ActivityRef, Data, SignalRef, WorkflowRef};
 
+/// Opens a store to look at it, for `durably doctor`.
+#[doc(hidden)]
+pub async fn open_to_look(
+    url: &str,
+) -> std::result::Result<durably_store::check::Patient, ClientError> {
+    Ok(open::open_to_look(url).await?)
+}
+
 /// What most programs need.
 pub mod prelude {
     pub use crate::{

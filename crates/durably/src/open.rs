@@ -1,5 +1,6 @@
 //! From a URL to a store.
 
+use durably_store::check::Patient;
 use durably_store::memory::MemoryStore;
 use durably_store::{Store, StoreError};
 use std::sync::Arc;
@@ -37,6 +38,22 @@ pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         "mysql" | "mariadb" => Err(wrong("this build has no MySQL; enable the feature `mysql`")),
         "http" | "https" => Err(wrong("this version has no server; use sqlite:FILE or memory:")),
         _ => Err(wrong("the scheme is not known; write sqlite:FILE or memory:")),
+    }
+}
+
+/// Opens the store that a URL names, to look at it: nothing is made, migrated or changed.
+pub(crate) async fn open_to_look(url: &str) -> Result<Patient, StoreError> {
+    let clock = durably_store::Clock::Database;
+    match url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
+        #[cfg(feature = "sqlite")]
+        Some("sqlite") => durably_store_sqlite::SqliteStore::open_to_look(url, clock),
+        #[cfg(feature = "postgres")]
+        Some("postgres" | "postgresql") => {
+            durably_store_sql::postgres::open_to_look(url, clock).await
+        }
+        #[cfg(feature = "mysql")]
+        Some("mysql" | "mariadb") => durably_store_sql::mysql::open_to_look(url, clock).await,
+        _ => Ok(Patient { store: open(url).await?, wrong: Vec::new() }),
     }
 }
 

@@ -10,9 +10,9 @@ use super::flows::step_id;
 use durably_kernel::{ActivityId, CommitId, Event, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, ClaimedTask, ClaimedWork,
-    CommitAnswer, DeadLetterRow, Delivered, Delivery, HandBack, Hints, HistoryPage, LoadCall,
-    Loaded, Registration, RunCommit, RunQuery, RunView, Store, SweepCall, Swept, TaskRow,
-    WorkerRow,
+    CommitAnswer, DeadLetterRow, Delivered, Delivery, Examined, HandBack, Hints, HistoryPage,
+    InboxEntry, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store, SweepCall,
+    Swept, TaskRow, WorkerRow,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -257,11 +257,17 @@ impl Store for Watched {
     fn tasks(&self, run: RunId) -> Answer<'_, Vec<TaskRow>> {
         self.inner.tasks(run)
     }
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
+        self.inner.inbox(run, after, most)
+    }
     fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
         self.inner.dead_letters(run, most)
     }
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.inner.workers()
+    }
+    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
+        self.inner.examine(from, most)
     }
 }
 

@@ -11,7 +11,7 @@ mod decide;
 mod dice;
 mod flow;
 mod generate;
-pub mod invariant;
+mod invariant;
 mod life;
 mod raw;
 mod reach;

@@ -3,7 +3,7 @@
 //! themselves here, so a migration that was interrupted is applied again, from its beginning.
 
 use crate::error::{Kind, Trouble};
-use crate::migrate::{Applied, Migration, migrations, next};
+use crate::migrate::{Applied, Migration, check_current, migrations, next};
 use crate::mysql::connect::bind;
 use crate::mysql::error::trouble;
 use crate::mysql::line::Line;
@@ -40,11 +40,24 @@ impl Schema<'_> {
         })
     }
 
+    /// Whether it is there and up to date; changes nothing.
+    pub(super) async fn check(&mut self, store: &str) -> Result<(), Trouble> {
+        let applied = match self.is_there().await? {
+            true => Some(self.applied().await?),
+            false => None,
+        };
+        let checked = check_current(migrations(Dialect::Mysql), applied.as_deref(), store);
+        checked.map_err(Trouble::Store)
+    }
+
+    async fn is_there(&mut self) -> Result<bool, Trouble> {
+        let table = Value::from(self.named("durable_schema"));
+        Ok(self.number(SCHEMA_THERE, vec![table]).await? == Some(1))
+    }
+
     async fn migrate_to(&mut self, known: &[Migration]) -> Result<(), Trouble> {
         // Whoever finds everything done needs no right but to read.
-        let table = Value::from(self.named("durable_schema"));
-        let there = self.number(SCHEMA_THERE, vec![table]).await? == Some(1);
-        if there && self.next(known).await?.is_none() {
+        if self.is_there().await? && self.next(known).await?.is_none() {
             return Ok(());
         }
         let lock = vec![self.naming.prefix.as_str().into(), MIGRATE_MAX.as_secs().into()];
@@ -61,12 +74,15 @@ impl Schema<'_> {
     }
 
     async fn next<'k>(&mut self, known: &'k [Migration]) -> Result<Option<&'k Migration>, Trouble> {
+        next(known, &self.applied().await?).map_err(Trouble::Store)
+    }
+
+    async fn applied(&mut self) -> Result<Vec<Applied>, Trouble> {
         let text = self.named(Sql::SchemaLoad.text(Dialect::Mysql));
         let rows = bind(self.line, &text, Vec::new()).await?;
         let applied = rows.into_iter().map(|row| Applied::of(MyRow::from(row)));
         let applied = applied.collect::<Result<Vec<_>, _>>()?;
-        let applied: Vec<Applied> = applied.into_iter().flatten().collect();
-        next(known, &applied).map_err(Trouble::Store)
+        Ok(applied.into_iter().flatten().collect())
     }
 
     async fn apply(&mut self, migration: &Migration) -> Result<(), Trouble> {

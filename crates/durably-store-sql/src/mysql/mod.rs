@@ -18,6 +18,7 @@ mod template;
 mod tests;
 
 use crate::store::SqlStore;
+use durably_store::check::Patient;
 use durably_store::{Clock, Hints, Store, StoreError};
 use std::sync::Arc;
 
@@ -26,4 +27,10 @@ use std::sync::Arc;
 pub async fn open(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError> {
     let ground = open::open(url, clock).await?;
     Ok(Arc::new(SqlStore::new(ground, Hints::default())))
+}
+
+/// Opens a store that is there, to look at it: nothing is made or migrated.
+pub async fn open_to_look(url: &str, clock: Clock) -> Result<Patient, StoreError> {
+    let (ground, wrong) = open::open_to_look(url, clock).await?;
+    Ok(Patient { store: Arc::new(SqlStore::new(ground, Hints::default())), wrong })
 }

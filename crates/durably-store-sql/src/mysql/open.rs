@@ -1,6 +1,7 @@
 //! What is asserted about a server before anything is promised, and what a store on it stands on.
 
 use crate::error::{Context, Phase, Trouble};
+use crate::migrate::Access;
 use crate::mysql::connect::{Connector, Made};
 use crate::mysql::migrate::{MIGRATE_MAX, Schema};
 use crate::mysql::pool::Connections;
@@ -24,6 +25,22 @@ pub(crate) struct Ground {
 
 /// Looks at the server, brings the schema up to date.
 pub(crate) async fn open(url: &str, clock: Clock) -> Result<Ground, StoreError> {
+    open_for(Access::Work, url, clock).await.map(|(ground, _)| ground)
+}
+
+/// Opens a store that is there, to look at it; says what is wrong with its settings.
+pub(crate) async fn open_to_look(
+    url: &str,
+    clock: Clock,
+) -> Result<(Ground, Vec<StoreError>), StoreError> {
+    open_for(Access::Look, url, clock).await
+}
+
+async fn open_for(
+    access: Access,
+    url: &str,
+    clock: Clock,
+) -> Result<(Ground, Vec<StoreError>), StoreError> {
     let settings = Settings::of(url)?;
     let store = settings.shown();
     let context = Context { store: &store, operation: "open", phase: Phase::Open };
@@ -31,17 +48,19 @@ pub(crate) async fn open(url: &str, clock: Clock) -> Result<Ground, StoreError> 
         store: store.clone(),
         problem: format!("no thread can be started: {error}"),
     })?;
-    let ground = build(settings, Arc::new(home), clock).await;
+    let home = Arc::new(home);
+    let prepared = prepare(access, &settings, &home, &clock).await;
+    let wrong = prepared.map_err(|trouble| trouble.into_error(context))?;
+    let ground = build(settings, home, clock);
     let (work, read) = ground.map_err(|trouble| trouble.into_error(context))?;
-    Ok(Ground { work, read, store })
+    Ok((Ground { work, read, store }, wrong))
 }
 
-async fn build(
+fn build(
     settings: Settings,
     home: Arc<Home>,
     clock: Clock,
 ) -> Result<(Connections, Connections), Trouble> {
-    prepare(&settings, &home, &clock).await?;
     let texts = Texts::new(Dialect::Mysql, &settings.naming);
     let manner = Arc::new(Manner::new(&texts, clock, settings.answer_max)?);
     let size = settings.pool;
@@ -50,11 +69,19 @@ async fn build(
     Ok((work, Connections::new(connector, READERS, manner)))
 }
 
-async fn prepare(settings: &Settings, home: &Arc<Home>, clock: &Clock) -> Result<(), Trouble> {
+async fn prepare(
+    access: Access,
+    settings: &Settings,
+    home: &Arc<Home>,
+    clock: &Clock,
+) -> Result<Vec<StoreError>, Trouble> {
     // A migration takes longer than other statements may.
     let patient = Settings { answer_max: MIGRATE_MAX * 2, ..settings.clone() };
     let Made { mut line, facts, .. } = Connector::new(patient, home.clone()).connect().await?;
-    facts.check(settings)?;
+    let wrong = match facts.check(settings) {
+        Err(Trouble::Store(wrong)) if access == Access::Look => vec![wrong],
+        checked => checked.map(|()| Vec::new())?,
+    };
     if facts.is_galera() {
         tracing::warn!(
             store = settings.shown(),
@@ -62,5 +89,10 @@ async fn prepare(settings: &Settings, home: &Arc<Home>, clock: &Clock) -> Result
              in the same order, so that all write to one of them"
         );
     }
-    Schema { line: &mut line, naming: &settings.naming, clock }.migrate().await
+    let mut schema = Schema { line: &mut line, naming: &settings.naming, clock };
+    match access {
+        Access::Work => schema.migrate().await?,
+        Access::Look => schema.check(&settings.shown()).await?,
+    }
+    Ok(wrong)
 }

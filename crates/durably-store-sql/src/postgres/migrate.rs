@@ -2,7 +2,7 @@
 //! all processes know: of many that start at once one applies, and the others find it done.
 
 use crate::error::{Kind, Trouble};
-use crate::migrate::{Applied, Migration, migrations, next};
+use crate::migrate::{Applied, Migration, check_current, migrations, next};
 use crate::postgres::error::{is_there_already, trouble, trouble_of_commit};
 use crate::postgres::param::PgRow;
 use crate::postgres::sql;
@@ -59,6 +59,25 @@ impl Schema<'_> {
         self.migrate_to(migrations(Dialect::Postgres)).await
     }
 
+    /// Whether it is there and up to date; changes nothing.
+    pub(crate) async fn check(&self, store: &str) -> Result<(), Trouble> {
+        let checked = async {
+            let there = self.is_there().await?;
+            let applied = if there { Some(self.applied().await?) } else { None };
+            let known = migrations(Dialect::Postgres);
+            check_current(known, applied.as_deref(), store)
+                .map_err(|error| Stop::Other(Trouble::Store(error)))
+        };
+        checked.await.map_err(|stop: Stop| match stop {
+            Stop::Collision(trouble) | Stop::Other(trouble) => trouble,
+        })
+    }
+
+    async fn is_there(&self) -> Result<bool, Stop> {
+        let table = self.named("durable_schema");
+        Ok(self.one(sql::SCHEMA_TABLE, vec![Param::Text(Some(table))]).await? == Some(1))
+    }
+
     /// Applies what is missing of a list of migrations.
     pub(crate) async fn migrate_to(&self, known: &[Migration]) -> Result<(), Trouble> {
         let applying = async {
@@ -84,8 +103,7 @@ impl Schema<'_> {
 
     async fn step(&self, known: &[Migration]) -> Result<Step, Stop> {
         // Whoever finds everything done needs no right but to read.
-        let table = self.named("durable_schema");
-        let there = self.one(sql::SCHEMA_TABLE, vec![Param::Text(Some(table))]).await? == Some(1);
+        let there = self.is_there().await?;
         if there && next(known, &self.applied().await?).map_err(Trouble::Store)?.is_none() {
             return Ok(Step::Current);
         }

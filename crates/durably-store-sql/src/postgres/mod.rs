@@ -20,6 +20,7 @@ mod trip;
 mod tests;
 
 use crate::store::SqlStore;
+use durably_store::check::Patient;
 use durably_store::{Clock, Hints, Store, StoreError};
 use std::sync::Arc;
 
@@ -29,6 +30,12 @@ pub async fn open(url: &str, clock: Clock) -> Result<Arc<dyn Store>, StoreError>
     let hints = Hints::default();
     let ground = open::open(url, clock, &hints).await?;
     Ok(Arc::new(SqlStore::new(ground, hints)))
+}
+
+/// Opens a store that is there, to look at it: nothing is made or migrated.
+pub async fn open_to_look(url: &str, clock: Clock) -> Result<Patient, StoreError> {
+    let (ground, wrong) = open::open_to_look(url, clock).await?;
+    Ok(Patient { store: Arc::new(SqlStore::new(ground, Hints::default())), wrong })
 }
 
 /// Opens a store on connections of the program's own, which may be set up in any way. The URL is one

@@ -1,6 +1,7 @@
 //! What is asserted about a server before anything is promised, and what a store on it stands on.
 
 use crate::error::{Context, Kind, Phase, Trouble};
+use crate::migrate::Access;
 use crate::postgres::connect::{Connector, Made};
 use crate::postgres::error::trouble;
 use crate::postgres::home::Home;
@@ -35,14 +36,31 @@ pub(crate) struct Ground {
 
 /// Opens what a URL names and brings its schema up to date.
 pub(crate) async fn open(url: &str, clock: Clock, hints: &Hints) -> Result<Ground, StoreError> {
-    let settings = Settings::of(url)?;
+    open_for(Access::Work, Settings::of(url)?, clock, hints).await.map(|(ground, _)| ground)
+}
+
+/// Opens what a URL names to look at it; says what is wrong with its settings.
+pub(crate) async fn open_to_look(
+    url: &str,
+    clock: Clock,
+) -> Result<(Ground, Vec<StoreError>), StoreError> {
+    let settings = Settings { listen: false, ..Settings::of(url)? };
+    open_for(Access::Look, settings, clock, &Hints::default()).await
+}
+
+async fn open_for(
+    access: Access,
+    settings: Settings,
+    clock: Clock,
+    hints: &Hints,
+) -> Result<(Ground, Vec<StoreError>), StoreError> {
     let store = settings.shown();
     let context = Context { store: &store, operation: "open", phase: Phase::Open };
     let home = home(&store)?;
     let direct = settings.direct.clone();
     let connector = Connector::new(settings, home.clone())?;
-    let prepared = prepare(&connector, &clock).await;
-    let statements = prepared.map_err(|trouble| trouble.into_error(context))?;
+    let prepared = prepare(access, &connector, &clock).await;
+    let (statements, wrong) = prepared.map_err(|trouble| trouble.into_error(context))?;
     let settings = connector.settings();
     let manner = Arc::new(Manner {
         texts: Texts::new(Dialect::Postgres, &settings.naming),
@@ -63,7 +81,7 @@ pub(crate) async fn open(url: &str, clock: Clock, hints: &Hints) -> Result<Groun
     };
     let work = Connections::new(connector.clone(), settings.pool, manner.clone());
     let read = Connections::new(connector.clone(), READERS, manner);
-    Ok(Ground { work, read, herald, store })
+    Ok((Ground { work, read, herald, store }, wrong))
 }
 
 /// A pool of the user's, and what its connections cannot tell.
@@ -93,7 +111,7 @@ pub(crate) async fn open_given(given: Given<'_>, hints: &Hints) -> Result<Ground
     let prepared = async {
         // Not to be given back in the middle of a migration.
         let client = work.lease().await?.alone();
-        probe(&client, &settings).await?;
+        probe(&client, &settings).await?.check()?;
         Schema { client: &client, naming: &settings.naming, clock: &clock }.migrate().await
     };
     prepared.await.map_err(|trouble| trouble.into_error(context))?;
@@ -115,8 +133,13 @@ fn home(store: &str) -> Result<Arc<Home>, StoreError> {
     })
 }
 
-/// Looks at the server and migrates; tells how statements reach it.
-async fn prepare(connector: &Connector, clock: &Clock) -> Result<Statements, Trouble> {
+/// Looks at the server and migrates; tells how statements reach it, and what is wrong with it if it
+/// is only looked at.
+async fn prepare(
+    access: Access,
+    connector: &Connector,
+    clock: &Clock,
+) -> Result<(Statements, Vec<StoreError>), Trouble> {
     let settings = connector.settings();
     let wanted = settings.statements;
     let first = connector.connect(wanted.unwrap_or(Statements::Prepared), None).await;
@@ -128,19 +151,43 @@ async fn prepare(connector: &Connector, clock: &Clock) -> Result<Statements, Tro
         }
         (Err(trouble), _) => return Err(trouble),
     };
-    let limits_hold = probe(&client, settings).await?;
-    if wanted.is_none() && !limits_hold {
+    let probed = probe(&client, settings).await?;
+    if wanted.is_none() && !probed.limits_hold {
         // A pooler that takes them and forgets them.
         statements = Statements::Sent;
     }
-    Schema { client: &client, naming: &settings.naming, clock }.migrate().await?;
+    let schema = Schema { client: &client, naming: &settings.naming, clock };
+    let wrong = match access {
+        Access::Work => {
+            probed.check()?;
+            schema.migrate().await?;
+            Vec::new()
+        }
+        Access::Look => {
+            schema.check(&settings.shown()).await?;
+            probed.wrong
+        }
+    };
     task.abort();
-    Ok(statements)
+    Ok((statements, wrong))
 }
 
-/// Whether the server can be used; and whether the connection has the limits that it was opened
-/// with.
-async fn probe(client: &Client, settings: &Settings) -> Result<bool, Trouble> {
+/// What a server that can be used says of itself.
+struct Probed {
+    /// Settings with which it may lose what it acknowledged.
+    wrong: Vec<StoreError>,
+    /// Whether the connection has the limits that it was opened with.
+    limits_hold: bool,
+}
+
+impl Probed {
+    fn check(&self) -> Result<(), Trouble> {
+        self.wrong.first().map_or(Ok(()), |error| Err(Trouble::Store(error.clone())))
+    }
+}
+
+/// Whether the server can be used.
+async fn probe(client: &Client, settings: &Settings) -> Result<Probed, Trouble> {
     let asking = ask(client, sql::PROBE, &[]);
     let answer = tokio::time::timeout(settings.answer_max, asking).await.map_err(|_| {
         let problem = format!("the server did not answer within {:?}", settings.answer_max);
@@ -156,9 +203,9 @@ async fn probe(client: &Client, settings: &Settings) -> Result<bool, Trouble> {
         encoding: row.text()?.unwrap_or_default(),
         promises: [row.text()?, row.text()?, row.text()?].map(Option::unwrap_or_default),
     };
-    judge(found, settings)?;
+    let wrong = judge(found, settings)?;
     let lock = row.int()?.unwrap_or(0);
-    Ok(settings.limits().lock == lock.to_string())
+    Ok(Probed { wrong, limits_hold: settings.limits().lock == lock.to_string() })
 }
 
 /// What a server says about itself.
@@ -173,8 +220,8 @@ struct Found {
 /// With any of these off a server may lose what it acknowledged.
 const PROMISES: [&str; 3] = ["fsync", "full_page_writes", "synchronous_commit"];
 
-/// Whether a store can be on such a server.
-fn judge(found: Found, settings: &Settings) -> Result<(), Trouble> {
+/// Whether a store can be on such a server at all, and which promises it does not keep.
+fn judge(found: Found, settings: &Settings) -> Result<Vec<StoreError>, Trouble> {
     if found.number < VERSION_MIN {
         let version = found.version;
         let problem = format!("PostgreSQL {version} is too old; 13 or newer is needed");
@@ -188,14 +235,14 @@ fn judge(found: Found, settings: &Settings) -> Result<(), Trouble> {
         );
         return Err(Trouble::server(Kind::Unfit, problem));
     }
+    let mut wrong = Vec::new();
     for (setting, found) in PROMISES.into_iter().zip(found.promises) {
         if found == "off" && !settings.lax {
             let store = settings.shown();
-            let error = StoreError::Unsafe { store, setting, wanted: "on", found };
-            return Err(Trouble::Store(error));
+            wrong.push(StoreError::Unsafe { store, setting, wanted: "on", found });
         }
     }
-    Ok(())
+    Ok(wrong)
 }
 
 #[cfg(test)]
@@ -214,7 +261,8 @@ mod tests {
     fn verdict(found: Found, params: &str) -> Option<String> {
         let settings = Settings::of(&["postgres://me@h/d", params].concat()).expect("a URL");
         let context = Context { store: "x", operation: "open", phase: Phase::Open };
-        let verdict = judge(found, &settings);
+        let probed = judge(found, &settings).map(|wrong| Probed { wrong, limits_hold: true });
+        let verdict = probed.and_then(|probed| probed.check());
         verdict.err().map(|trouble| trouble.into_error(context).to_string())
     }
 

@@ -2,9 +2,9 @@
 
 use super::UNREAD_MAX;
 use super::state::{RunRecord, State};
-use crate::answer::{Loaded, RunView};
+use crate::answer::{InboxEntry, Loaded, RunView};
 use crate::command::LoadCall;
-use crate::find::{DeadLetterRow, EventRow, HistoryPage, RunQuery, TaskRow, WorkerRow};
+use crate::find::{DeadLetterRow, EventRow, Examined, HistoryPage, RunQuery, TaskRow, WorkerRow};
 use durably_kernel::{RunId, Seq, Timestamp};
 
 impl State {
@@ -72,6 +72,31 @@ impl State {
             details: row.details.clone(),
         })
         .collect()
+    }
+
+    pub(crate) fn entries(&self, run: RunId, after: u64, most: usize) -> Vec<InboxEntry> {
+        self.runs.get(&run).map(|record| record.entries(after, most)).unwrap_or_default()
+    }
+
+    /// Rows are found by their runs here: every id is that of a run, and every row has its tenant.
+    pub(crate) fn examine(&self, from: RunId, most: usize) -> Vec<Examined> {
+        let records = self.runs.iter().filter(|(run, _)| **run >= from).take(most);
+        let examined = records.map(|(run, record)| {
+            let letters = self.dead_letters.iter().filter(|letter| letter.run == *run);
+            Examined {
+                run: *run,
+                known: true,
+                commits: record.history.len() as u64,
+                events: record.history.iter().map(|row| row.events.len() as u64).sum(),
+                tasks: record.rows.values().count() as u64,
+                foreign_tasks: 0,
+                entries: record.inbox.len() as u64,
+                last_entry: record.inbox.keys().next_back().copied().unwrap_or(0),
+                letters: letters.count() as u64,
+                same_key: 0,
+            }
+        });
+        examined.collect()
     }
 
     pub(crate) fn dead_letter_rows(&self, run: Option<RunId>, most: usize) -> Vec<DeadLetterRow> {

@@ -134,8 +134,13 @@ impl RunRecord {
     }
 
     pub(crate) fn unread(&self, most: usize) -> Vec<InboxEntry> {
-        let unread = self.inbox.range(self.inbox_used + 1..).take(most);
-        unread
+        self.entries(self.inbox_used, most)
+    }
+
+    /// The entries after a number, at most so many, of those that are there.
+    pub(crate) fn entries(&self, after: u64, most: usize) -> Vec<InboxEntry> {
+        let entries = self.inbox.range(after.saturating_add(1)..).take(most);
+        entries
             .map(|(&number, entry)| InboxEntry {
                 number,
                 id: entry.id.clone(),

@@ -5,8 +5,9 @@ use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::memory::MemoryStore;
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, HandBack, Hints, HistoryPage, LoadCall, Loaded, Registration, RunCommit,
-    RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow, WorkerRow,
+    Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry, LoadCall, Loaded,
+    Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow,
+    WorkerRow,
 };
 use std::sync::Arc;
 
@@ -166,10 +167,16 @@ impl Store for Planted {
     fn tasks(&self, run: RunId) -> Answer<'_, Vec<TaskRow>> {
         self.read("tasks", move |store| store.tasks(run))
     }
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
+        self.read("inbox", move |store| store.inbox(run, after, most))
+    }
     fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
         self.read("dead_letters", move |store| store.dead_letters(run, most))
     }
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.read("workers", |store| store.workers())
+    }
+    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
+        self.read("examine", move |store| store.examine(from, most))
     }
 }

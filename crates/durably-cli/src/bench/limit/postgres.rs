@@ -119,7 +119,7 @@ impl Connection {
         let lock = self.client.query(&self.statements.lock, &params);
         let answers: Vec<Vec<Row>> = in_one_trip(vec![begin.boxed(), lock.boxed()]).await?;
         let found = answers.iter().flatten();
-        let mut heads = std::collections::HashMap::with_capacity(runs.len());
+        let mut heads = std::collections::BTreeMap::new();
         for row in found {
             heads.insert(row.try_get::<_, Uuid>(0)?, row.try_get::<_, i64>(1)?);
         }
