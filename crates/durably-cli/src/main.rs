@@ -31,12 +31,15 @@ enum Command {
     ///
     /// Each figure is the median of several passes after a warm-up, each on a new database. The
     /// limit is a loop without an engine that writes the same rows in batches, in turns with the
-    /// engine; the ratio is what the engine reaches of it. A SQLite file that holds runs, or that
-    /// a process works on, is refused; otherwise databases are made in a folder beside it and
+    /// engine; the ratio is what the engine reaches of it. A store that holds runs, or that a
+    /// process works on, is refused; otherwise databases are made in a folder beside a SQLite
+    /// file, schemas in a database of PostgreSQL, databases on a server of MySQL or MariaDB, and
     /// removed afterwards.
     ///
-    /// B1t (standalone tasks), B5 (1,000 workers in 4 processes) and B6 (an open snapshot) need
-    /// features or databases that this version does not have yet.
+    /// With --save NAME the figures are kept as a checkpoint, with --compare NAME those of now are
+    /// shown beside it, and with --max-loss 30% it fails where one is worse by more than that.
+    ///
+    /// B1t (standalone tasks) needs features that this version does not have yet.
     Bench(bench::BenchArgs),
     /// Look at every run of a store and say what is wrong, and what to do.
     ///

@@ -1,1 +1,1 @@
-select pg_backend_pid()
+select pg_backend_pid(), 'PostgreSQL ' || current_setting('server_version')

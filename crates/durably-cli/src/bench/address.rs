@@ -50,6 +50,26 @@ impl Address {
         address
     }
 
+    /// What stands after the last host.
+    pub(super) fn database(&self) -> Option<&str> {
+        let (_, path) = self.base.split_once("://")?.1.split_once('/')?;
+        (!path.is_empty()).then_some(path)
+    }
+
+    /// With another database.
+    pub(super) fn in_database(&self, name: &str) -> Address {
+        let (scheme, rest) = self.base.split_once("://").unwrap_or((&self.base, ""));
+        let hosts = rest.split('/').next().unwrap_or_default();
+        Address { base: format!("{scheme}://{hosts}/{name}"), params: self.params.clone() }
+    }
+
+    /// With only the first of several hosts, for drivers that know no more.
+    pub(super) fn first_host(&self) -> Address {
+        let (hosts, rest) = self.base.split_once(',').unwrap_or((&self.base, ""));
+        let path = rest.split_once('/').map(|(_, path)| format!("/{path}")).unwrap_or_default();
+        Address { base: format!("{hosts}{path}"), params: self.params.clone() }
+    }
+
     /// For people: without parameters, and without what stands between `//` and `@`.
     pub(super) fn shown(&self) -> String {
         let parts = self.base.split_once("://");
@@ -87,5 +107,16 @@ mod tests {
         assert_eq!(address.only(&["none"]).to_string(), "Postgres://me:s3cret@h:1,i:2/d");
         assert_eq!(address.shown(), "Postgres://…@h:1,i:2/d");
         assert_eq!(Address::of("memory:").shown(), "memory:");
+    }
+
+    #[test]
+    fn databases_and_hosts_are_found() {
+        let address = Address::of("mysql://me@h:1,i:2/d?pool=3");
+        assert_eq!(address.database(), Some("d"));
+        assert_eq!(address.in_database("e").to_string(), "mysql://me@h:1,i:2/e?pool=3");
+        assert_eq!(address.first_host().to_string(), "mysql://me@h:1/d?pool=3");
+        let without = Address::of("mysql://me@h:1");
+        assert_eq!((without.database(), without.first_host()), (None, without.clone()));
+        assert_eq!(without.in_database("e").to_string(), "mysql://me@h:1/e");
     }
 }

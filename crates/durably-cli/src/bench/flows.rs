@@ -33,7 +33,7 @@ impl Parcel {
 pub(super) type Began = Arc<dyn Fn(RunId, u32) + Send + Sync>;
 
 /// How the workflow is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Style {
     /// A state machine with activities.
     Machine,

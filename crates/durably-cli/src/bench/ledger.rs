@@ -7,16 +7,11 @@
 //! something that could still have been lost.
 
 use super::flows::step_id;
-use durably_kernel::{ActivityId, CommitId, Event, RunId, Seq, Timestamp, WorkerId};
-use durably_store::{
-    Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, ClaimedTask, ClaimedWork,
-    CommitAnswer, DeadLetterRow, Delivered, Delivery, Examined, HandBack, Hints, HistoryPage,
-    InboxEntry, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store, SweepCall,
-    Swept, TaskRow, WorkerRow,
-};
+use super::watched::Watch;
+use durably_kernel::{ActivityId, Event, RunId};
+use durably_store::{ClaimedTask, ClaimedWork, CommitAnswer, RunCommit};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// When something happened, in order.
 type Tick = u64;
@@ -68,11 +63,6 @@ impl Ledger {
         book.steps.entry((run, step_id(step).into())).or_default().began.push(tick);
     }
 
-    /// A commit of a run is on its way.
-    fn sent(&self, run: RunId, steps: Vec<Noted>) {
-        self.0.lock().flying.insert(run, steps);
-    }
-
     /// Events of a run are in the store; the first sign of it counts.
     fn committed(&self, run: RunId, steps: Vec<Noted>) {
         let mut book = self.0.lock();
@@ -85,18 +75,6 @@ impl Ledger {
                 Noted::Completed(id) => {
                     book.steps.entry((run, id)).or_default().completed.get_or_insert(tick);
                 }
-            }
-        }
-    }
-
-    /// The store handed a task out: the commit that put it there is in the database.
-    fn handed_out(&self, tasks: &[ClaimedTask]) {
-        for task in tasks {
-            let ClaimedWork::Activity(activity) = &task.work else { continue };
-            let run = task.claim.run;
-            let flying = self.0.lock().flying.get(&run).cloned().unwrap_or_default();
-            if flying.contains(&Noted::Scheduled(activity.id.clone())) {
-                self.committed(run, flying);
             }
         }
     }
@@ -123,6 +101,35 @@ impl Ledger {
             }
         }
         audit
+    }
+}
+
+impl Watch for Ledger {
+    fn sent(&self, batch: &[RunCommit]) {
+        let mut book = self.0.lock();
+        for commit in batch {
+            book.flying.insert(commit.run, noted(&commit.events));
+        }
+    }
+
+    fn answered(&self, batch: &[RunCommit], answers: &[CommitAnswer]) {
+        for (commit, answer) in batch.iter().zip(answers) {
+            if let CommitAnswer::Committed(_) = answer {
+                self.committed(commit.run, noted(&commit.events));
+            }
+        }
+    }
+
+    /// The commit that put the task there is in the database.
+    fn handed_out(&self, tasks: &[ClaimedTask]) {
+        for task in tasks {
+            let ClaimedWork::Activity(activity) = &task.work else { continue };
+            let run = task.claim.run;
+            let flying = self.0.lock().flying.get(&run).cloned().unwrap_or_default();
+            if flying.contains(&Noted::Scheduled(activity.id.clone())) {
+                self.committed(run, flying);
+            }
+        }
     }
 }
 
@@ -155,120 +162,6 @@ fn noted(events: &[Event]) -> Vec<Noted> {
         _ => None,
     };
     events.iter().filter_map(note).collect()
-}
-
-/// A store that notes in a ledger what it was told is committed.
-pub(super) struct Watched {
-    pub(super) inner: Arc<dyn Store>,
-    pub(super) ledger: Arc<Ledger>,
-}
-
-impl Store for Watched {
-    fn batches(&self) -> usize {
-        self.inner.batches()
-    }
-
-    fn commit(
-        &self,
-        who: Option<WorkerId>,
-        batch: Arc<Vec<RunCommit>>,
-    ) -> Answer<'_, Vec<CommitAnswer>> {
-        let steps: Vec<_> = batch.iter().map(|one| (one.run, noted(&one.events))).collect();
-        for (run, steps) in &steps {
-            self.ledger.sent(*run, steps.clone());
-        }
-        let answers = self.inner.commit(who, batch);
-        Box::pin(async move {
-            let answers = answers.await?;
-            for ((run, steps), answer) in steps.into_iter().zip(&answers) {
-                if let CommitAnswer::Committed(_) = answer {
-                    self.ledger.committed(run, steps);
-                }
-            }
-            Ok(answers)
-        })
-    }
-
-    fn kind(&self) -> &'static str {
-        self.inner.kind()
-    }
-    fn hints(&self) -> &Hints {
-        self.inner.hints()
-    }
-    fn now(&self) -> Answer<'_, Timestamp> {
-        self.inner.now()
-    }
-    fn register(&self, registration: Registration) -> Answer<'_, Timestamp> {
-        self.inner.register(registration)
-    }
-    fn drain(&self, who: WorkerId) -> Answer<'_, ()> {
-        self.inner.drain(who)
-    }
-    fn leave(&self, who: WorkerId) -> Answer<'_, ()> {
-        self.inner.leave(who)
-    }
-    fn look_up(&self, run: RunId, commit: CommitId) -> Answer<'_, bool> {
-        self.inner.look_up(run, commit)
-    }
-    fn claim(&self, call: ClaimCall) -> Answer<'_, Claimed> {
-        let answer = self.inner.claim(call);
-        Box::pin(async move {
-            let answer = answer.await?;
-            if let Claimed::Tasks { tasks, .. } = &answer {
-                self.ledger.handed_out(tasks);
-            }
-            Ok(answer)
-        })
-    }
-    fn load(&self, call: LoadCall) -> Answer<'_, Option<Loaded>> {
-        self.inner.load(call)
-    }
-    fn deliver(&self, batch: Vec<Delivery>) -> Answer<'_, Vec<Delivered>> {
-        self.inner.deliver(batch)
-    }
-    fn hand_back(&self, who: WorkerId, batch: Vec<HandBack>) -> Answer<'_, ()> {
-        self.inner.hand_back(who, batch)
-    }
-    fn beat(&self, beat: Beat) -> Answer<'_, BeatAnswer> {
-        let answer = self.inner.beat(beat);
-        Box::pin(async move {
-            let answer = answer.await?;
-            if let BeatAnswer::Alive { unnamed, .. } = &answer {
-                self.ledger.handed_out(unnamed);
-            }
-            Ok(answer)
-        })
-    }
-    fn ask(&self, who: WorkerId) -> Answer<'_, AskAnswer> {
-        self.inner.ask(who)
-    }
-    fn sweep(&self, call: SweepCall) -> Answer<'_, Swept> {
-        self.inner.sweep(call)
-    }
-    fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
-        self.inner.run(run)
-    }
-    fn runs(&self, query: RunQuery) -> Answer<'_, Vec<RunView>> {
-        self.inner.runs(query)
-    }
-    fn history(&self, run: RunId, after: Seq, most: usize) -> Answer<'_, HistoryPage> {
-        self.inner.history(run, after, most)
-    }
-    fn tasks(&self, run: RunId) -> Answer<'_, Vec<TaskRow>> {
-        self.inner.tasks(run)
-    }
-    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
-        self.inner.inbox(run, after, most)
-    }
-    fn dead_letters(&self, run: Option<RunId>, most: usize) -> Answer<'_, Vec<DeadLetterRow>> {
-        self.inner.dead_letters(run, most)
-    }
-    fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
-        self.inner.workers()
-    }
-    fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
-        self.inner.examine(from, most)
-    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 use super::flows::{Began, Parcel, Style};
 use super::ground::Ground;
-use super::ledger::{Ledger, Watched};
+use super::ledger::Ledger;
 use super::limit::{BareLoop, Rows};
 use super::pace::Pace;
+use super::part::{Part, Seen, Task};
 use super::report::Measured;
 use super::starts::{Runs, start_runs};
+use super::watched::Watched;
 use super::{Bench, patiently, until_ended};
 use durably::Client;
 use std::sync::Arc;
@@ -51,8 +53,9 @@ pub(super) async fn b2(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
     let ratios = function.paces.iter().zip(&machine.paces);
     let ratios = ratios.map(|(function, machine)| function.per_s / machine.per_s).collect();
     measured.push(bench.measured("B2", None, "function_to_machine", ratios));
-    for style in Style::ALL {
-        measured.extend(audit(bench, style).await?);
+    for plan in &plans {
+        measured.extend(memory(bench, plan.style, plan.runs).await?);
+        measured.extend(audit(bench, plan.style).await?);
     }
     Ok(measured)
 }
@@ -61,7 +64,7 @@ pub(super) async fn b2(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
 async fn audit(bench: &Bench, style: Style) -> anyhow::Result<Vec<Measured>> {
     let stage = bench.ground.fresh().await?;
     let ledger = Arc::new(Ledger::default());
-    let store = Arc::new(Watched { inner: stage.store.clone(), ledger: ledger.clone() });
+    let store = Arc::new(Watched { inner: stage.store.clone(), by: ledger.clone() });
     let free = Arc::new(Semaphore::new(IN_FLIGHT));
     let (ends, noting) = (frees_at_the_end(&free, STEPS), ledger.clone());
     let began = Arc::new(move |run, step| {
@@ -186,6 +189,29 @@ async fn pass(ground: &Ground, style: Style, runs: usize) -> anyhow::Result<Pace
     let pace = Pace::of(runs * STEPS as usize, began.elapsed(), cpu);
     engine.stop().await?;
     Ok(pace)
+}
+
+/// The same without a clock, for a process of its own.
+pub(super) async fn steps(client: &Client, style: Style, runs: usize) -> anyhow::Result<()> {
+    let free = Arc::new(Semaphore::new(IN_FLIGHT));
+    let engine =
+        style.engine(frees_at_the_end(&free, STEPS)).start_on(client.store().clone()).await?;
+    feed(&engine.client(), style, Runs { count: runs, steps: STEPS }, &free).await?;
+    until_ended(client, runs).await?;
+    engine.stop().await?;
+    Ok(())
+}
+
+/// The most memory of a process that does nothing else; on a server, where the data is elsewhere.
+async fn memory(bench: &Bench, style: Style, runs: usize) -> anyhow::Result<Option<Measured>> {
+    if bench.ground.server().is_none() {
+        return Ok(None);
+    }
+    let stage = bench.ground.fresh().await?;
+    let part = Part::start(&stage.url, Task::Steps { style, runs })?;
+    let (_, seen): (Part, Seen) = part.hear().await?;
+    let of = |mb| bench.measured("B2", Some(style.name()), "engine_mb", vec![mb]);
+    Ok(seen.mb.map(of))
 }
 
 /// The handler of the last step makes room for another run.

@@ -1,39 +1,50 @@
 //! `durably bench`: the workloads of docs/bench.md, beside what the bare database allows.
 
 mod address;
+mod checkpoint;
 mod entry;
 mod fan;
 mod flows;
 mod ground;
 mod history;
+mod keeping;
 mod ledger;
 mod limit;
 mod line;
+mod many;
 mod pace;
+mod part;
 mod pickup;
+mod progress;
 mod report;
 mod sleepers;
+mod snapshot;
 mod starts;
+mod watched;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use durably::{Client, RunQuery, RunStatus};
 use ground::Ground;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use keeping::Keeping;
+use progress::Progress;
 use report::Measured;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// Threads for handlers and clients, wherever it runs: figures are compared.
 pub(crate) const THREADS: usize = 2;
+/// Steps in a transaction of the bare loop: the engine's largest batch.
+const OTHER_BATCH: usize = 512;
 
 /// Measure how fast durably is on a store, beside what the bare database allows.
 #[derive(Args)]
 pub(crate) struct BenchArgs {
-    /// Where to measure: postgres://USER@HOST/DATABASE, sqlite:FILE (a file that is new or not in
-    /// use) or memory:.
-    #[arg(long, value_name = "URL")]
-    store: String,
+    /// Where to measure: postgres://USER@HOST/DATABASE, mysql://USER@HOST, sqlite:FILE (a file that
+    /// is new or not in use) or memory:.
+    #[arg(long, value_name = "URL", required_unless_present = "part")]
+    store: Option<String>,
     /// Only this workload; may be given several times.
     #[arg(long = "workload", value_name = "NAME", ignore_case = true)]
     workloads: Vec<Workload>,
@@ -53,9 +64,27 @@ pub(crate) struct BenchArgs {
     /// Sleeping runs of B8; 1,000,000 where none are given.
     #[arg(long, value_name = "N")]
     sleepers: Option<usize>,
-    /// Only starts an engine and says what it took; for B8 itself.
+    /// How long B6 keeps its snapshot open.
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1440))]
+    minutes: u32,
+    /// In B3, also measure engines that hear nothing and look from time to time (PostgreSQL).
+    #[arg(long)]
+    no_notify: bool,
+    /// Keep what was measured as a checkpoint of this name.
+    #[arg(long, value_name = "NAME", value_parser = checkpoint::checkpoint_name)]
+    save: Option<String>,
+    /// Show the difference to a checkpoint.
+    #[arg(long, value_name = "NAME", value_parser = checkpoint::checkpoint_name)]
+    compare: Option<String>,
+    /// Fail if a metric is worse by more than this, as 30%.
+    #[arg(long, value_name = "PERCENT", requires = "compare", value_parser = checkpoint::percentage)]
+    max_loss: Option<f64>,
+    /// Where checkpoints are kept, instead of durably/bench in the user's data folder.
+    #[arg(long, value_name = "FOLDER")]
+    checkpoints: Option<PathBuf>,
+    /// Only does a part of a workload, as said on standard input; for the benchmark itself.
     #[arg(long, hide = true)]
-    engine_only: bool,
+    part: bool,
     /// All sizes times this, for the tests of this command itself.
     #[arg(long, default_value_t = 1.0, hide = true)]
     scale: f64,
@@ -76,10 +105,16 @@ enum Workload {
     /// Starts from one client: one by one, and in bulk.
     #[value(name = "B4")]
     B4,
+    /// A thousand workers in four processes claim 20,000 tasks (servers).
+    #[value(name = "B5")]
+    B5,
+    /// Constant load for minutes, while a snapshot is held open (servers; only if named).
+    #[value(name = "B6")]
+    B6,
     /// Fan-out of a thousand steps, and its fan-in.
     #[value(name = "B7")]
     B7,
-    /// A million sleeping runs (SQLite).
+    /// A million sleeping runs (not on memory:).
     #[value(name = "B8")]
     B8,
     /// As B3, at half load.
@@ -91,12 +126,20 @@ enum Workload {
 }
 
 impl Workload {
+    /// What is measured where nothing is named. B6 takes many minutes.
+    fn usual() -> Vec<Workload> {
+        let all = Workload::value_variants().iter().copied();
+        all.filter(|workload| *workload != Workload::B6).collect()
+    }
+
     async fn measure(self, bench: &Bench) -> anyhow::Result<Vec<Measured>> {
         match self {
             Workload::B1 => line::b1(bench).await,
             Workload::B2 => line::b2(bench).await,
             Workload::B3 => pickup::b3(bench).await,
             Workload::B4 => entry::b4(bench).await,
+            Workload::B5 => many::b5(bench).await,
+            Workload::B6 => snapshot::b6(bench).await,
             Workload::B7 => fan::b7(bench).await,
             Workload::B8 => sleepers::b8(bench).await,
             Workload::B9 => pickup::b9(bench).await,
@@ -124,6 +167,10 @@ struct Sizes {
     sleepers: usize,
     /// Tasks claimed beside them.
     claims: usize,
+    /// Tasks that processes share.
+    shared: usize,
+    /// How long a snapshot is held open.
+    snapshot: Duration,
     /// Events of a long history.
     events: u32,
 }
@@ -142,9 +189,26 @@ impl Sizes {
             fan: scaled(1000.0, all) as u32,
             sleepers: args.sleepers.unwrap_or_else(|| scaled(1e6, quick * quick)),
             claims: scaled(5000.0, all),
+            shared: scaled(20_000.0, quick),
+            snapshot: Duration::from_secs_f64(f64::from(args.minutes) * 60.0 * all),
             events: scaled(10_000.0, all) as u32,
         }
     }
+}
+
+/// The sizes in words: figures of different sizes are not compared.
+fn sizes_in_words(args: &BenchArgs) -> String {
+    let mut words = String::from(if args.quick { "--quick" } else { "the usual sizes" });
+    if let Some(sleepers) = args.sleepers {
+        words.push_str(&format!(" --sleepers {sleepers}"));
+    }
+    if args.minutes != 10 {
+        words.push_str(&format!(" --minutes {}", args.minutes));
+    }
+    if args.scale != 1.0 {
+        words.push_str(&format!(" --scale {}", args.scale));
+    }
+    words
 }
 
 /// What every workload is given.
@@ -156,6 +220,8 @@ struct Bench {
     limit_batch: usize,
     /// Another size, to be measured beside it.
     other_batch: Option<usize>,
+    /// Whether engines that hear nothing are measured too.
+    polls: bool,
     progress: Progress,
 }
 
@@ -173,14 +239,20 @@ impl Bench {
 
 /// Measures and reports. Ctrl-C ends it and removes what was made.
 pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
-    if args.engine_only {
-        return say(sleepers::engine_only(&args.store).await?);
+    if args.part {
+        return part::obey().await;
     }
-    let ground = Ground::of(&args.store).await?;
+    let store = args.store.as_deref().unwrap_or_default();
+    let ground = Ground::of(store).await?;
+    ensure!(
+        !args.no_notify || ground.notifies(),
+        "--no-notify is for PostgreSQL: on {} processes tell each other nothing anyway",
+        ground.kind()
+    );
     let (limit_batch, other_batch) = match (args.limit_batch, &ground) {
         (Some(batch), _) => (batch as usize, None),
-        (None, Ground::Memory | Ground::Sqlite(_)) => (512, None),
-        (None, Ground::Postgres(_)) => (128, Some(512)),
+        (None, Ground::Memory | Ground::Sqlite(_)) => (OTHER_BATCH, None),
+        (None, Ground::Server(_)) => (128, Some(OTHER_BATCH)),
     };
     let bench = Bench {
         ground,
@@ -188,6 +260,7 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
         runs: args.runs,
         limit_batch,
         other_batch,
+        polls: args.no_notify,
         progress: Progress::new(),
     };
     tokio::select! {
@@ -198,16 +271,17 @@ pub(crate) async fn run(args: BenchArgs) -> anyhow::Result<()> {
 }
 
 async fn measure(args: &BenchArgs, bench: &Bench) -> anyhow::Result<()> {
+    let keeping = Keeping::of(args, bench)?;
     let workloads = match args.workloads.is_empty() {
-        true => Workload::value_variants(),
-        false => &args.workloads,
+        true => Workload::usual(),
+        false => args.workloads.clone(),
     };
     if let (Some(made), false) = (bench.ground.made(), args.json) {
         say(made)?;
     }
     let mut all = Vec::new();
     for workload in workloads {
-        bench.progress.begin(*workload);
+        bench.progress.begin(workload);
         let measured = workload.measure(bench).await?;
         bench.progress.clear();
         if args.json {
@@ -218,55 +292,28 @@ async fn measure(args: &BenchArgs, bench: &Bench) -> anyhow::Result<()> {
     if !args.json {
         say(report::table(&all))?;
     }
-    let broken = |one: &&Measured| one.metric == line::VIOLATIONS && one.values != [0.0];
-    if let Some(broken) = all.iter().find(broken) {
+    let never = |one: &&Measured| {
+        [line::VIOLATIONS, many::DUPLICATES].contains(&one.metric) && one.values != [0.0]
+    };
+    if let Some(broken) = all.iter().find(never) {
+        let (workload, style) = (broken.workload, broken.style.unwrap_or_default());
+        let what = match broken.metric {
+            many::DUPLICATES => "tasks were claimed twice at once",
+            _ => "steps began before what they build upon was committed",
+        };
         anyhow::bail!(
-            "the ledger of B2 ({}) has violations: steps began before what they build upon was \
-             committed; this is a defect, please report it with the lines above",
-            broken.style.unwrap_or_default()
+            "{workload} {style}: {what}; this is a defect, please report it with the lines above"
         );
     }
-    Ok(())
+    match keeping {
+        Some(keeping) => keeping.finish(args, bench, &all),
+        None => Ok(()),
+    }
 }
 
 /// One line on standard output. A reader that went away is an error, not a panic.
 fn say(line: impl std::fmt::Display) -> anyhow::Result<()> {
     Ok(writeln!(std::io::stdout().lock(), "{line}")?)
-}
-
-/// Shows on a terminal that something goes on.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn new() -> Progress {
-        let target = match std::io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(ProgressStyle::default_spinner());
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Progress(bar)
-    }
-
-    fn begin(&self, workload: Workload) {
-        let name = workload.to_possible_value().map(|value| value.get_name().to_owned());
-        self.0.set_message(format!("{}: warming up", name.unwrap_or_default()));
-    }
-
-    fn note(&self, what: String) {
-        self.0.set_message(what);
-    }
-
-    fn advance(&self, what: String) {
-        self.0.inc(1);
-        self.0.set_message(format!("{what}: {} passes", self.0.position()));
-    }
-
-    fn clear(&self) {
-        self.0.reset();
-        self.0.set_message("");
-    }
 }
 
 fn now_ms() -> i64 {

@@ -68,6 +68,14 @@ impl ServerProcess {
         (name.trim() == "postgres").then_some(ServerProcess(parent))
     }
 
+    /// By the file in which a server wrote its number; none if that is on another host, or not
+    /// for us to read.
+    pub(super) fn of_file(file: &str) -> Option<ServerProcess> {
+        let process = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+        ["mariadbd", "mysqld"].contains(&name.trim()).then_some(ServerProcess(process))
+    }
+
     /// The time of the process, of its children, and of those that have ended.
     fn used(self) -> Option<Duration> {
         let own = Stat::of_process(self.0)?;
@@ -80,10 +88,19 @@ impl ServerProcess {
 
 /// The resident memory of this process, in megabytes; none where the system does not say.
 pub(super) fn resident_mb() -> Option<f64> {
+    status_mb("VmRSS:")
+}
+
+fn status_mb(name: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes / 1024.0)
+}
+
+/// The most memory that this process has had at once, in megabytes.
+pub(super) fn peak_mb() -> Option<f64> {
+    status_mb("VmHWM:")
 }
 
 /// How fast something went, and what it cost.

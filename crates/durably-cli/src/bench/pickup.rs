@@ -15,17 +15,52 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+/// Whose client starts the runs of B3, and how the engine hears of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Caller {
+    /// The engine's own.
+    Own,
+    /// One elsewhere, whose server tells the engine.
+    Notifying,
+    /// One elsewhere; the engine looks from time to time.
+    Silent,
+}
+
+impl Caller {
+    fn all(bench: &Bench) -> Vec<Caller> {
+        match (bench.ground.server(), bench.ground.notifies()) {
+            (None, _) => vec![Caller::Own],
+            (Some(_), false) => vec![Caller::Own, Caller::Silent],
+            (Some(_), true) if bench.polls => vec![Caller::Own, Caller::Notifying, Caller::Silent],
+            (Some(_), true) => vec![Caller::Own, Caller::Notifying],
+        }
+    }
+
+    fn metrics(self) -> [&'static str; 2] {
+        match self {
+            Caller::Own => OWN,
+            Caller::Notifying => ["notified_p50_ms", "notified_p99_ms"],
+            Caller::Silent => ["polled_p50_ms", "polled_p99_ms"],
+        }
+    }
+}
+
+/// The names of both percentiles.
+const OWN: [&str; 2] = ["p50_ms", "p99_ms"];
+
 /// B3: one run at a time on an idle engine, in both styles.
 pub(super) async fn b3(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
     let mut measured = Vec::new();
     for style in Style::ALL {
-        idle_pass(bench, style, bench.sizes.pickups / 10 + 1).await?;
-        let mut waits = Vec::new();
-        for _ in 0..bench.runs {
-            waits.push(idle_pass(bench, style, bench.sizes.pickups).await?);
-            bench.progress.advance(format!("B3 {}", style.name()));
+        for caller in Caller::all(bench) {
+            idle_pass(bench, style, caller, bench.sizes.pickups / 10 + 1).await?;
+            let mut waits = Vec::new();
+            for _ in 0..bench.runs {
+                waits.push(idle_pass(bench, style, caller, bench.sizes.pickups).await?);
+                bench.progress.advance(format!("B3 {}", style.name()));
+            }
+            measured.extend(percentiles(bench, "B3", style, caller.metrics(), &waits));
         }
-        measured.extend(percentiles(bench, "B3", style, &waits));
     }
     Ok(measured)
 }
@@ -43,7 +78,7 @@ pub(super) async fn b9(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
             bench.progress.advance(format!("B9 {}", style.name()));
         }
         measured.push(bench.measured("B9", Some(style.name()), "runs_per_s", rates));
-        measured.extend(percentiles(bench, "B9", style, &waits));
+        measured.extend(percentiles(bench, "B9", style, OWN, &waits));
     }
     Ok(measured)
 }
@@ -52,13 +87,14 @@ fn percentiles(
     bench: &Bench,
     workload: &'static str,
     style: Style,
+    metrics: [&'static str; 2],
     passes: &[Vec<f64>],
 ) -> [Measured; 2] {
     let of = |metric, percent| {
         let values = passes.iter().map(|waits| percentile(waits, percent)).collect();
         bench.measured(workload, Some(style.name()), metric, values)
     };
-    [of("p50_ms", 50.0), of("p99_ms", 99.0)]
+    [of(metrics[0], 50.0), of(metrics[1], 99.0)]
 }
 
 type Handlers = mpsc::UnboundedReceiver<(RunId, Instant)>;
@@ -82,17 +118,30 @@ fn millis_between(called: Instant, running: Instant) -> f64 {
 }
 
 /// How long each of so many pickups took, in milliseconds.
-async fn idle_pass(bench: &Bench, style: Style, pickups: usize) -> anyhow::Result<Vec<f64>> {
-    let stage = bench.ground.fresh().await?;
+async fn idle_pass(
+    bench: &Bench,
+    style: Style,
+    caller: Caller,
+    pickups: usize,
+) -> anyhow::Result<Vec<f64>> {
+    let stage = match caller {
+        Caller::Own | Caller::Notifying => bench.ground.fresh().await?,
+        Caller::Silent => bench.ground.fresh_polled().await?,
+    };
     let (began, mut handlers) = handlers();
     let engine = style.engine(began).start_on(stage.store.clone()).await?;
+    let client = match caller {
+        Caller::Own => engine.client(),
+        // With connections of its own, as in another process.
+        Caller::Notifying | Caller::Silent => Client::connect(&stage.url).await?,
+    };
     let mut waits = Vec::new();
     for _ in 0..pickups {
         let called = Instant::now();
-        let run = engine.start(style.workflow(), &Parcel::new(1)).await?;
+        let run = client.start(style.workflow(), &Parcel::new(1)).await?;
         let (_, running) = begun(&mut handlers).await?;
         waits.push(millis_between(called, running));
-        run.result().await?;
+        engine.handle(style.workflow(), run.id()).result().await?;
     }
     engine.stop().await?;
     Ok(waits)

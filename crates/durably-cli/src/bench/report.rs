@@ -30,9 +30,18 @@ struct Line<'a> {
 }
 
 impl Measured {
+    /// The median of all passes.
+    pub(super) fn value(&self) -> f64 {
+        median(&self.values)
+    }
+
+    /// The same of the bare loop.
+    pub(super) fn limit(&self) -> Option<f64> {
+        (!self.limits.is_empty()).then(|| median(&self.limits))
+    }
+
     fn line(&self) -> Line<'_> {
-        let value = median(&self.values);
-        let limit = (!self.limits.is_empty()).then(|| median(&self.limits));
+        let (value, limit) = (self.value(), self.limit());
         Line {
             workload: self.workload,
             style: self.style,
@@ -85,7 +94,7 @@ pub(super) fn table(measured: &[Measured]) -> String {
 }
 
 /// As many digits as mean something.
-fn shown(value: f64) -> String {
+pub(super) fn shown(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),
         middle if middle >= 10.0 => format!("{value:.1}"),

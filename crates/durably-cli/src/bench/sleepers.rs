@@ -7,10 +7,10 @@
 use super::Bench;
 use super::flows::{Parcel, SLOTS, Style};
 use super::ground::{Ground, Stage};
-use super::pace::resident_mb;
+use super::part::{Part, Seen, Task};
 use super::report::Measured;
 use super::starts::{Runs, fresh_id, start_runs};
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use durably::prelude::*;
 use durably::{RunView, Seq, TaskRow};
 use durably_kernel::{CommitId, Event, RunIdentity, Summary, TaskChange, TaskPut, WorkerId};
@@ -18,10 +18,9 @@ use durably_store::{
     Base, CallId, ClaimCall, Claimable, Claimed, CommitAnswer, KeyCheck, NewRun, Registration,
     RunCommit, Store, Want,
 };
-use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-const SLEEPER: WorkflowRef<Parcel, u32> = WorkflowRef::new("bench-sleeper");
+pub(super) const SLEEPER: WorkflowRef<Parcel, u32> = WorkflowRef::new("bench-sleeper");
 const ASLEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// So many are written in one transaction.
 const WRITTEN_TOGETHER: usize = 1000;
@@ -65,7 +64,7 @@ pub(super) async fn b8(bench: &Bench) -> anyhow::Result<Vec<Measured>> {
     Ok(measured)
 }
 
-async fn sleeper(ctx: Ctx, parcel: Parcel) -> Result<u32> {
+pub(super) async fn sleeper(ctx: Ctx, parcel: Parcel) -> Result<u32> {
     match parcel.number {
         0 => ctx.step("awake", async || Ok(1)).await?,
         _ => {
@@ -159,34 +158,15 @@ impl Template {
     }
 }
 
-/// What the process with the engine says of itself.
-#[derive(Serialize, Deserialize)]
-struct Seen {
-    start_up_s: f64,
-    mb: Option<f64>,
+/// The input of one that does not sleep.
+pub(super) fn awake() -> Parcel {
+    Parcel::new(0)
 }
 
 /// Has this program start an engine in a process of its own.
 async fn engine_process(stage: &Stage) -> anyhow::Result<Seen> {
-    let program = std::env::current_exe().context("this program does not know its own file")?;
-    let mut command = std::process::Command::new(program);
-    command.args(["bench", "--engine-only", "--store"]).arg(&stage.url);
-    let output = tokio::task::spawn_blocking(move || command.output()).await??;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "the process with the engine failed: {said}");
-    serde_json::from_slice(&output.stdout).context("the process with the engine said no JSON")
-}
-
-/// The process with the engine: starts it, has it do a step, and says what it took.
-pub(super) async fn engine_only(url: &str) -> anyhow::Result<String> {
-    let began = Instant::now();
-    let builder = Engine::builder().slots(SLOTS).function(SLEEPER, sleeper);
-    let engine = builder.start(url).await?;
-    let start_up_s = began.elapsed().as_secs_f64();
-    engine.run(SLEEPER, &Parcel::new(0)).await?;
-    let mb = resident_mb();
-    engine.stop().await?;
-    Ok(serde_json::to_string(&Seen { start_up_s, mb })?)
+    let part = Part::start(&stage.url, Task::StartUp)?;
+    Ok(part.hear().await?.1)
 }
 
 /// What a claim costs for each task that it takes, in microseconds.

@@ -5,24 +5,34 @@
 //! server, and both are removed afterwards. A store that is in use is refused: its work would be
 //! measured too, and ours would be in its way.
 
+mod made;
+pub(super) mod mysql;
 pub(super) mod postgres;
 mod sqlite;
 
 use super::address::Address;
-use super::pace::Cpu;
+use super::pace::{Cpu, ServerProcess};
 use anyhow::{Context, ensure};
 use durably::Client;
 use durably_store::Store;
+use mysql::Mysql;
 use postgres::Postgres;
 use sqlite::Sqlite;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// A database server.
+#[derive(Clone)]
+pub(super) enum Server {
+    Postgres(Arc<Postgres>),
+    Mysql(Arc<Mysql>),
+}
+
 /// Makes stores.
 pub(super) enum Ground {
     Memory,
     Sqlite(Sqlite),
-    Postgres(Arc<Postgres>),
+    Server(Server),
 }
 
 impl Ground {
@@ -32,7 +42,12 @@ impl Ground {
         match address.scheme().as_str() {
             "sqlite" => Ok(Ground::Sqlite(Sqlite::of(url).await?)),
             "postgres" | "postgresql" => {
-                Ok(Ground::Postgres(Arc::new(Postgres::of(address).await?)))
+                let server = Postgres::of(address).await?;
+                Ok(Ground::Server(Server::Postgres(Arc::new(server))))
+            }
+            "mysql" | "mariadb" => {
+                let server = Mysql::of(address).await?;
+                Ok(Ground::Server(Server::Mysql(Arc::new(server))))
             }
             _ => {
                 let shown = address.shown();
@@ -46,6 +61,22 @@ impl Ground {
 
     /// A store with nothing in it.
     pub(super) async fn fresh(&self) -> anyhow::Result<Stage> {
+        self.fresh_with(|url| url).await
+    }
+
+    /// The same, where processes do not tell each other what has changed, but look.
+    pub(super) async fn fresh_polled(&self) -> anyhow::Result<Stage> {
+        match self {
+            Ground::Server(Server::Postgres(_)) => {
+                self.fresh_with(|url| Address::of(&url).with("listen", "off").to_string()).await
+            }
+            Ground::Memory | Ground::Sqlite(_) | Ground::Server(Server::Mysql(_)) => {
+                self.fresh().await
+            }
+        }
+    }
+
+    async fn fresh_with(&self, changed: impl FnOnce(String) -> String) -> anyhow::Result<Stage> {
         let (url, place) = match self {
             Ground::Memory => ("memory:".to_owned(), Place::Nowhere),
             Ground::Sqlite(sqlite) => {
@@ -53,11 +84,12 @@ impl Ground {
                 let url = format!("sqlite:{}", folder.join("bench.db").display());
                 (url, Place::Folder(folder))
             }
-            Ground::Postgres(server) => {
-                let (url, schema) = server.fresh();
-                (url, Place::Schema(server.clone(), schema))
+            Ground::Server(server) => {
+                let (url, name) = server.fresh().await?;
+                (url, Place::Server(server.clone(), name))
             }
         };
+        let url = changed(url);
         let client = Client::connect(&url).await?;
         Ok(Stage { store: client.store(), client, url, place })
     }
@@ -67,7 +99,8 @@ impl Ground {
         match self {
             Ground::Memory => "memory",
             Ground::Sqlite(_) => "sqlite",
-            Ground::Postgres(_) => "postgres",
+            Ground::Server(Server::Postgres(_)) => "postgres",
+            Ground::Server(Server::Mysql(_)) => "mysql",
         }
     }
 
@@ -79,10 +112,68 @@ impl Ground {
                 let folder: &Path = sqlite.folder();
                 Some(format!("databases are made in {} and removed afterwards", folder.display()))
             }
-            Ground::Postgres(server) => {
-                let names = server.names();
-                Some(format!("schemas named {names} are made and dropped afterwards"))
+            Ground::Server(server) => {
+                let (what, names) = (server.what_is_made(), server.made().names());
+                Some(format!("{what} named {names} are made and dropped afterwards"))
             }
+        }
+    }
+
+    /// Whether processes tell each other what has changed.
+    pub(super) fn notifies(&self) -> bool {
+        matches!(self, Ground::Server(Server::Postgres(_)))
+    }
+
+    /// The server, where there is one.
+    pub(super) fn server(&self) -> Option<&Server> {
+        match self {
+            Ground::Server(server) => Some(server),
+            Ground::Memory | Ground::Sqlite(_) => None,
+        }
+    }
+}
+
+impl Server {
+    async fn fresh(&self) -> anyhow::Result<(String, String)> {
+        match self {
+            Server::Postgres(server) => Ok(server.fresh()),
+            Server::Mysql(server) => server.fresh().await,
+        }
+    }
+
+    fn made(&self) -> &made::Made {
+        match self {
+            Server::Postgres(server) => server.made(),
+            Server::Mysql(server) => server.made(),
+        }
+    }
+
+    fn what_is_made(&self) -> &'static str {
+        match self {
+            Server::Postgres(_) => "schemas",
+            Server::Mysql(_) => "databases",
+        }
+    }
+
+    fn remove(&self, name: &str) {
+        match self {
+            Server::Postgres(server) => server.remove(name),
+            Server::Mysql(server) => server.remove(name),
+        }
+    }
+
+    fn process(&self) -> Option<ServerProcess> {
+        match self {
+            Server::Postgres(server) => server.process(),
+            Server::Mysql(server) => server.process(),
+        }
+    }
+
+    /// What it calls itself.
+    pub(super) fn version(&self) -> &str {
+        match self {
+            Server::Postgres(server) => server.version(),
+            Server::Mysql(server) => server.version(),
         }
     }
 }
@@ -91,10 +182,10 @@ impl Ground {
 enum Place {
     Nowhere,
     Folder(PathBuf),
-    Schema(Arc<Postgres>, String),
+    Server(Server, String),
 }
 
-/// A store for one pass; its files or its schema go with it.
+/// A store for one pass; its files, its schema or its database go with it.
 pub(super) struct Stage {
     pub(super) client: Client,
     pub(super) store: Arc<dyn Store>,
@@ -108,21 +199,21 @@ impl Stage {
     pub(super) fn file(&self) -> Option<PathBuf> {
         match &self.place {
             Place::Folder(folder) => Some(folder.join("bench.db")),
-            Place::Nowhere | Place::Schema(..) => None,
+            Place::Nowhere | Place::Server(..) => None,
         }
     }
 
-    /// The server and the schema in it, where there is one.
-    pub(super) fn schema(&self) -> Option<(&Postgres, &str)> {
+    /// The server, and the schema or database in it, where there is one.
+    pub(super) fn server(&self) -> Option<(&Server, &str)> {
         match &self.place {
-            Place::Schema(server, schema) => Some((server, schema)),
+            Place::Server(server, name) => Some((server, name)),
             Place::Nowhere | Place::Folder(_) => None,
         }
     }
 
     /// The processor time used so far, by this process and by the server where it is on this host.
     pub(super) fn cpu(&self) -> Cpu {
-        Cpu::now(self.schema().and_then(|(server, _)| server.process()))
+        Cpu::now(self.server().and_then(|(server, _)| server.process()))
     }
 }
 
@@ -134,7 +225,7 @@ impl Drop for Stage {
                 // What cannot be removed now goes with the folder around it.
                 let _ = std::fs::remove_dir_all(folder);
             }
-            Place::Schema(server, schema) => server.remove(schema),
+            Place::Server(server, name) => server.remove(name),
         }
     }
 }

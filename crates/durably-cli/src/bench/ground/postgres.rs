@@ -1,13 +1,11 @@
 //! PostgreSQL: a schema of its own for every pass, in the database that the user names.
 
+use super::made::Made;
 use super::{in_use, refuse_store_in_use};
 use crate::bench::address::Address;
 use crate::bench::pace::ServerProcess;
 use anyhow::{Context, bail};
 use durably::Client;
-use parking_lot::Mutex;
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Config, NoTls};
 
 /// Parameters that the driver knows too.
@@ -18,56 +16,50 @@ pub(crate) struct Postgres {
     /// Without a schema and a prefix.
     address: Address,
     config: Config,
-    /// All schemas begin so.
-    name: String,
-    made: AtomicU32,
-    /// Schemas that are still there.
-    there: Mutex<BTreeSet<String>>,
+    made: Made,
     process: Option<ServerProcess>,
+    version: String,
 }
 
 impl Postgres {
     pub(super) async fn of(given: Address) -> anyhow::Result<Postgres> {
         let shown = given.shown();
-        let address = given.without(&["schema", "prefix"]);
-        let name = format!("durably_bench_{:08x}", rand::random::<u32>());
         check_encryption(&given)?;
+        let made = Made::new();
+        let address = given.without(&["schema", "prefix"]);
         // Before anything else: the store has the better words for all that can be wrong.
-        let first = format!("{name}_first");
+        let first = made.next();
         let opened = Client::connect(&address.with("schema", &first).to_string()).await.map(drop);
         opened.with_context(|| format!("cannot measure on {shown}"))?;
-        let mut server = Postgres {
-            config: driver(&given)?,
-            address,
-            name,
-            made: AtomicU32::new(0),
-            there: Mutex::default(),
-            process: None,
-        };
+        let (process, version) = (None, String::new());
+        let mut server = Postgres { config: driver(&given)?, address, made, process, version };
         server.remove(&first);
         server.refuse_if_in_use(&given).await.map_err(|why| match why {
             Look::Used(why) => in_use(&shown, why, "another schema, as schema=NAME,"),
             Look::Failed(error) => error.context(format!("cannot look at {shown}")),
         })?;
-        server.process = server.find_process().await?;
+        server.look_at_process().await?;
         Ok(server)
     }
 
-    /// How all names begin.
-    pub(super) fn names(&self) -> String {
-        format!("{}_…", self.name)
+    /// What was made.
+    pub(super) fn made(&self) -> &Made {
+        &self.made
     }
 
     /// The URL of a store in a schema that is not there yet, and the schema's name.
     pub(super) fn fresh(&self) -> (String, String) {
-        let schema = format!("{}_{}", self.name, self.made.fetch_add(1, Ordering::Relaxed));
-        self.there.lock().insert(schema.clone());
+        let schema = self.made.next();
         (self.address.with("schema", &schema).to_string(), schema)
     }
 
     /// The server's processes, where they are on this host.
     pub(super) fn process(&self) -> Option<ServerProcess> {
         self.process
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.version
     }
 
     /// A connection of our own, without an engine.
@@ -82,20 +74,19 @@ impl Postgres {
         Ok(client)
     }
 
-    /// Drops a schema with all that is in it. What cannot be dropped is named.
+    /// Drops a schema with all that is in it.
     pub(super) fn remove(&self, schema: &str) {
-        // In a thread with a runtime of its own: this is called where something is dropped.
-        let dropped = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(self.drop_schema(schema))
-            });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
-        match dropped {
-            Ok(()) => drop(self.there.lock().remove(schema)),
-            Err(error) => tracing::warn!("the schema {schema} could not be dropped: {error:#}"),
-        }
+        self.made.remove(schema, self.drop_schema(schema));
+    }
+
+    /// A transaction that keeps seeing what there is now, until it is dropped.
+    pub(in crate::bench) async fn snapshot(
+        &self,
+        schema: &str,
+    ) -> anyhow::Result<tokio_postgres::Client> {
+        let client = self.connect(schema).await?;
+        client.batch_execute(include_str!("../../../sql/postgres/snapshot.sql")).await?;
+        Ok(client)
     }
 
     async fn drop_schema(&self, schema: &str) -> anyhow::Result<()> {
@@ -122,18 +113,19 @@ impl Postgres {
         refuse_store_in_use(&client).await.map_err(Look::Used)
     }
 
-    async fn find_process(&self) -> anyhow::Result<Option<ServerProcess>> {
+    async fn look_at_process(&mut self) -> anyhow::Result<()> {
         let client = self.connect("pg_catalog").await?;
         let row = client.query_one(include_str!("../../../sql/postgres/backend.sql"), &[]).await?;
-        Ok(ServerProcess::of_backend(row.try_get(0)?))
+        self.process = ServerProcess::of_backend(row.try_get(0)?);
+        self.version = row.try_get(1)?;
+        Ok(())
     }
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
         // What was in the way before may be gone now.
-        let left = std::mem::take(&mut *self.there.lock());
-        left.iter().for_each(|schema| self.remove(schema));
+        self.made.left().iter().for_each(|schema| self.remove(schema));
     }
 }
 

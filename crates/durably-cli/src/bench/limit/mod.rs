@@ -6,11 +6,12 @@
 //! Deliberately absent: events that are put together or parsed, programs, anybody who waits for a
 //! result. What the engine spends on them is what the ratio shows.
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
 use super::flows::{Parcel, Style, step_id};
-use super::ground::{Ground, Stage};
+use super::ground::{Ground, Server, Stage};
 use super::now_ms;
 use super::pace::Pace;
 use super::starts::fresh_id;
@@ -95,12 +96,22 @@ impl BareLoop {
     pub(super) async fn pace(self, ground: &Ground) -> anyhow::Result<Option<Pace>> {
         let stage = ground.fresh().await?;
         let pace = async {
-            if let Some((server, schema)) = stage.schema() {
-                let mut writers = Vec::new();
-                for _ in 0..self.connections {
-                    writers.push(postgres::Connection::open(server, schema).await?);
+            match stage.server() {
+                Some((Server::Postgres(server), schema)) => {
+                    let mut writers = Vec::new();
+                    for _ in 0..self.connections {
+                        writers.push(postgres::Connection::open(server, schema).await?);
+                    }
+                    return self.run(writers, &stage).await.map(Some);
                 }
-                return self.run(writers, &stage).await.map(Some);
+                Some((Server::Mysql(server), database)) => {
+                    let mut writers = Vec::new();
+                    for _ in 0..self.connections {
+                        writers.push(mysql::Connection::open(server, database).await?);
+                    }
+                    return self.run(writers, &stage).await.map(Some);
+                }
+                None => {}
             }
             match (stage.file(), self.rows) {
                 (Some(file), Rows::Step(_) | Rows::Start) => {

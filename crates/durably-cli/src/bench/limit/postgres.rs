@@ -8,6 +8,7 @@ use crate::bench::now_ms;
 use crate::bench::starts::fresh_id;
 use anyhow::ensure;
 use futures_util::future::{BoxFuture, FutureExt, MaybeDone, maybe_done};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::task::Poll;
 use tokio_postgres::types::ToSql;
@@ -119,7 +120,7 @@ impl Connection {
         let lock = self.client.query(&self.statements.lock, &params);
         let answers: Vec<Vec<Row>> = in_one_trip(vec![begin.boxed(), lock.boxed()]).await?;
         let found = answers.iter().flatten();
-        let mut heads = std::collections::BTreeMap::new();
+        let mut heads = BTreeMap::new();
         for row in found {
             heads.insert(row.try_get::<_, Uuid>(0)?, row.try_get::<_, i64>(1)?);
         }

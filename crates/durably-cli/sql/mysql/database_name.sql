@@ -1,0 +1,1 @@
+set @durably_bench_name = ?

@@ -1,0 +1,1 @@
+delete from durable_tasks where (run, place) in (<<(?, ?)>>)

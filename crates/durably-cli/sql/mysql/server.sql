@@ -1,0 +1,1 @@
+select cast(@@pid_file as char), cast(version() as char)
