@@ -3,8 +3,9 @@
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, ClaimedTask, CommitAnswer,
-    DeadLetterRow, Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, LoadCall, Loaded,
-    Registration, RunCommit, RunQuery, RunView, Store, SweepCall, Swept, TaskRow, WorkerRow,
+    DeadLetterRow, Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry,
+    LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store, SweepCall, Swept, TaskRow,
+    WorkerRow,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,6 +122,9 @@ impl Store for Watched {
     }
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.inner.workers()
+    }
+    fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
+        self.inner.inbox(run, after, most)
     }
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
         self.inner.examine(from, most)
