@@ -81,20 +81,22 @@ async fn a_transaction_that_met_another_one_may_be_repeated_on_its_connection() 
 #[tokio::test]
 async fn a_question_that_was_given_up_is_not_answered_to_somebody_else() {
     let database = database("dropped");
-    let ground = ground(&[database.url(), "?pool=2"].concat()).await;
+    let (proxy, ground) = behind_proxy(&database, "?pool=2").await;
     let there = |version| {
         let params = vec![Param::Int(Some(version)), Param::Text(None), Param::Text(None)];
         Call { sql: Sql::SchemaInsert, params: [params, vec![Param::Int(None)]].concat() }
     };
     for _ in 0..5 {
-        let mut session = session(&ground).await;
-        session.begin().await.expect("begins");
+        let (mut asks, mut begins) = (session(&ground).await, session(&ground).await);
+        asks.begin().await.expect("begins");
         // Sent, and dropped before the answer.
-        assert!(session.ask(vec![load(), load()]).now_or_never().is_none());
-        let trouble = session.ask(vec![load()]).await.expect_err("the connection was given up");
+        proxy.black_hole(Direction::ToClient);
+        assert!(asks.ask(vec![load(), load()]).now_or_never().is_none());
+        assert!(begins.begin().now_or_never().is_none());
+        proxy.forward(Direction::ToClient);
+        let trouble = asks.ask(vec![load()]).await.expect_err("the connection was given up");
         assert_eq!(kind(trouble), Kind::Refused);
-        drop(session);
-        assert!(super::scene::session(&ground).await.begin().now_or_never().is_none());
+        drop((asks, begins));
         assert_eq!(count(&ground).await, 1);
     }
     let trouble = session(&ground).await.ask(vec![there(1)]).await;
