@@ -15,7 +15,7 @@ use crate::record::read_task;
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
 use crate::work::{Work, worker};
-use durably_kernel::{RunId, Tenant};
+use durably_kernel::{RunId, Tenant, WorkerId};
 use durably_store::rows::{At, Row};
 use durably_store::{ClaimCall, Claimed, ClaimedTask, Want, WorkerStatus};
 use std::cmp::Reverse;
@@ -63,16 +63,31 @@ impl Command for Claims {
 
     type Answer = Claimed;
 
+    fn opening(&self) -> Vec<Call> {
+        let (who, id) = (worker(&self.call.who), Param::Id(Some(self.call.id.0)));
+        vec![
+            Call { sql: Sql::WorkerLock, params: vec![who.clone()] },
+            Call { sql: Sql::TasksOfCall, params: vec![who, id] },
+        ]
+    }
+
+    fn holder(&self) -> Option<&WorkerId> {
+        Some(&self.call.who)
+    }
+
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Claimed, Trouble> {
         let call = &self.call;
-        work.lock_worker(&call.who).await?;
+        let workers = work.opened(Sql::WorkerLock);
+        work.add_workers(workers)?;
         let row = work.state.workers.get(&call.who);
         if row.is_none_or(|worker| worker.row.status != WorkerStatus::Active) {
             return Ok(Claimed::Refused);
         }
-        let params = vec![worker(&call.who), Param::Id(Some(call.id.0))];
-        let rows = work.ask(Sql::TasksOfCall, params).await?;
-        let before = rows.into_iter().map(read_task).collect::<Result<Vec<_>, _>>()?;
+        let before = work
+            .opened(Sql::TasksOfCall)
+            .into_iter()
+            .map(read_task)
+            .collect::<Result<Vec<_>, _>>()?;
         let mut taken: Vec<At> = before.iter().map(|(run, row)| (*run, row.place)).collect();
         let mut cursor = call.cursor.clone();
         if before.is_empty() {
@@ -280,7 +295,7 @@ async fn take_up<S: Session>(
     work: &mut Work<'_, S>,
     tasks: Vec<(RunId, Row)>,
 ) -> Result<(), Trouble> {
-    work.read_runs(tasks.iter().map(|(run, _)| *run).collect()).await?;
+    work.read_runs(tasks.iter().map(|(run, _)| *run)).await?;
     tasks.into_iter().try_for_each(|(run, task)| work.add_task(run, task))
 }
 

@@ -1,8 +1,9 @@
 //! What a store is asked to do, each as one transaction.
 
 use crate::error::Trouble;
-use crate::session::Session;
+use crate::session::{Call, Session};
 use crate::work::Work;
+use durably_kernel::WorkerId;
 use std::future::Future;
 
 /// A command. It may be done more than once over: whoever repeats it has taken back what it did
@@ -12,6 +13,16 @@ pub(crate) trait Command: Send + Sync + 'static {
     const NAME: &'static str;
 
     type Answer: Send + 'static;
+
+    /// What it asks first; asked as the transaction begins, in the same trip.
+    fn opening(&self) -> Vec<Call> {
+        Vec::new()
+    }
+
+    /// The process that goes on with the runs that it holds afterwards.
+    fn holder(&self) -> Option<&WorkerId> {
+        None
+    }
 
     /// Loads, changes. What has changed is written by the caller, who ends the transaction.
     fn act<S: Session>(

@@ -1,18 +1,20 @@
-//! Changes of runs. A batch is one transaction: what is looked at comes in two trips (runs, then
-//! their tasks), what is written in a third.
+//! Changes of runs. A batch is one transaction. Its first trip locks the runs, the last one writes.
+//! Runs that the committer holds are known (`kept`); for others a trip in between reads their tasks.
 
 use crate::command::Command;
 use crate::eager::{Registered, begins, foremost_call, read_foremost};
 use crate::error::Trouble;
 use crate::field::Columns;
+use crate::kept::Kept;
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
-use crate::work::{Work, at, ids, unread, worker};
+use crate::work::{Known, Work, at, ids, unread, worker};
 use crate::write::Table;
 use durably_kernel::{CommitId, Event, Place, RunId, WorkerId};
-use durably_store::rows::{At, State, UNREAD_MAX};
-use durably_store::{Base, CommitAnswer, Committer, Delivery, Foremost, RunCommit, WorkerStatus};
-use std::collections::{BTreeMap, BTreeSet};
+use durably_store::rows::{At, UNREAD_MAX};
+use durably_store::{Base, CommitAnswer, Committer, Delivery, RunCommit, WorkerStatus};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What becomes of members whose run somebody else has locked.
@@ -34,6 +36,8 @@ pub(crate) struct Commit {
     /// Which of them are to be done.
     pub(crate) members: Vec<usize>,
     pub(crate) locked: Locked,
+    /// What is known of their runs; a second attempt knows nothing.
+    pub(crate) kept: Mutex<HashMap<RunId, Kept>>,
 }
 
 impl Command for Commit {
@@ -42,13 +46,40 @@ impl Command for Commit {
     /// An answer for each member; none for one that was left out.
     type Answer = Vec<Option<CommitAnswer>>;
 
+    /// Locks the runs; finds those with the keys of starts; looks at what waits for the committer.
+    fn opening(&self) -> Vec<Call> {
+        let kept = self.kept.lock();
+        let (known, other): (Vec<RunId>, Vec<RunId>) =
+            self.runs().into_iter().partition(|run| kept.contains_key(run));
+        let lock = match self.locked {
+            Locked::LeftOut => Sql::RunsLockFree,
+            Locked::Awaited => Sql::RunsLock,
+        };
+        let mut calls = Vec::new();
+        for (sql, runs) in [(Sql::RunsLockStamps, known), (lock, other)] {
+            calls.extend((!runs.is_empty()).then(|| Call { sql, params: vec![ids(runs)] }));
+        }
+        calls.extend(self.keys());
+        let begins = begins(self.commits());
+        if let (Some(who), Some(registered), true) = (&self.who, &self.registered, begins.any()) {
+            calls.push(Call { sql: Sql::WorkerById, params: vec![worker(who)] });
+            calls.push(foremost_call(registered, begins));
+        }
+        calls
+    }
+
+    fn holder(&self) -> Option<&WorkerId> {
+        self.who.as_ref()
+    }
+
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Self::Answer, Trouble> {
-        let (who, namesakes) = self.look_at_runs(work).await?;
+        self.take_up_runs(work).await?;
         let left_out = self.left_out(work).await?;
         // Not before: they are not locked, and must not pass for runs that are.
+        let namesakes = work.opened(Sql::RunsByKeys);
         work.add_runs(namesakes)?;
-        let (locks, questions) = self.tasks(&work.state, &left_out);
-        load(work, locks, questions).await?;
+        let who = self.committer(work)?;
+        self.take_up_tasks(work, &left_out).await?;
         let mut history = Table::default();
         let mut answers = Vec::with_capacity(self.members.len());
         for &member in &self.members {
@@ -80,41 +111,34 @@ impl Commit {
         self.members.iter().map(|member| &self.batch[*member])
     }
 
-    /// Locks the runs; looks at what waits for the committer; finds runs with the keys of starts.
-    async fn look_at_runs<S: Session>(
-        &self,
-        work: &mut Work<'_, S>,
-    ) -> Result<(Option<Committer>, Vec<S::Row>), Trouble> {
-        let mut calls = vec![Call {
-            sql: match self.locked {
-                Locked::LeftOut => Sql::RunsLockFree,
-                Locked::Awaited => Sql::RunsLock,
-            },
-            params: vec![ids(self.runs())],
-        }];
-        let keys = self.keys();
-        let asks_keys = keys.is_some();
-        calls.extend(keys);
-        let begins = begins(self.commits());
-        let asks_worker = begins.any() && self.who.is_some() && self.registered.is_some();
-        if let (Some(who), Some(registered), true) = (&self.who, &self.registered, asks_worker) {
-            calls.push(Call { sql: Sql::WorkerById, params: vec![worker(who)] });
-            calls.push(foremost_call(registered, begins));
+    /// Takes up the runs that are locked.
+    async fn take_up_runs<S: Session>(&self, work: &mut Work<'_, S>) -> Result<(), Trouble> {
+        let mut kept = std::mem::take(&mut *self.kept.lock());
+        let mut changed = Vec::new();
+        for mut row in work.opened(Sql::RunsLockStamps) {
+            let run = RunId(row.uuid("id")?);
+            let stamp: i64 = row.number("stamp")?;
+            match kept.remove(&run) {
+                Some(kept) if kept.stamp == stamp => work.add_kept(kept),
+                _ => changed.push(run),
+            }
         }
-        let mut answers = work.session.ask(calls).await?.into_iter();
-        let mut next = || answers.next().unwrap_or_default();
-        work.add_runs(next())?;
-        let namesakes = if asks_keys { next() } else { Vec::new() };
-        let Some(who) = self.who.clone() else { return Ok((None, namesakes)) };
-        let mut committer = Committer { id: who, active: false, turns: None, activities: None };
-        if asks_worker {
-            work.add_workers(next())?;
-            let worker = work.state.workers.get(&committer.id);
-            committer.active = worker.is_some_and(|w| w.row.status == WorkerStatus::Active);
-            let (turns, activities): (Option<Foremost>, _) = read_foremost(next())?;
-            (committer.turns, committer.activities) = (turns, activities);
+        for sql in [Sql::RunsLockFree, Sql::RunsLock] {
+            let rows = work.opened(sql);
+            work.add_runs(rows)?;
         }
-        Ok((Some(committer), namesakes))
+        work.read_runs(changed).await
+    }
+
+    /// Who commits, and what waits for them.
+    fn committer<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Option<Committer>, Trouble> {
+        let Some(id) = self.who.clone() else { return Ok(None) };
+        let workers = work.opened(Sql::WorkerById);
+        work.add_workers(workers)?;
+        let worker = work.state.workers.get(&id);
+        let active = worker.is_some_and(|worker| worker.row.status == WorkerStatus::Active);
+        let (turns, activities) = read_foremost(work.opened(Sql::Foremost))?;
+        Ok(Some(Committer { id, active, turns, activities }))
     }
 
     /// Every run that a member touches, starts included: a repeated one meets its run.
@@ -152,8 +176,24 @@ impl Commit {
         rows.into_iter().map(|mut row| Ok(RunId(row.uuid("id")?))).collect()
     }
 
-    /// The questions for tasks that members may touch, and for what inboxes have for them.
-    fn tasks(&self, state: &State, left_out: &BTreeSet<RunId>) -> (Questions, Questions) {
+    /// Takes up the tasks that members may touch, and what inboxes have for them.
+    async fn take_up_tasks<S: Session>(
+        &self,
+        work: &mut Work<'_, S>,
+        left_out: &BTreeSet<RunId>,
+    ) -> Result<(), Trouble> {
+        let Wanted { places, whole, unread, found } = self.wanted(work, left_out);
+        let all = Call { sql: Sql::TasksLockAll, params: vec![ids(whole.iter().copied())] };
+        let locks =
+            [at(Sql::TasksLock, places.iter().copied()), (!whole.is_empty()).then_some(all)];
+        load(work, locks, [unread, found]).await?;
+        work.looked_at(places);
+        work.looked_at_all(whole);
+        Ok(())
+    }
+
+    fn wanted<S: Session>(&self, work: &Work<'_, S>, left_out: &BTreeSet<RunId>) -> Wanted {
+        let state = &work.state;
         let here = |run: &RunId| state.runs.contains(run) && !left_out.contains(run);
         let mut places: BTreeSet<At> = BTreeSet::new();
         let mut whole: BTreeSet<RunId> = BTreeSet::new();
@@ -169,18 +209,26 @@ impl Commit {
                 found.add(delivery, &mut places);
             }
         }
-        places.retain(|(run, _)| !whole.contains(run));
+        whole.retain(|run| !matches!(work.known(*run), Some(Known::All)));
+        let knows = |(run, place): &At| work.known(*run).is_some_and(|known| known.knows(*place));
+        places.retain(|at| !whole.contains(&at.0) && !knows(at));
         let runs = reads.iter().filter_map(|(run, (after, most))| {
             let record = state.runs.get(run)?;
             Some((record, ((*after).max(record.inbox_used), *most)))
         });
         let unread = unread(runs);
-        let locks = [
-            at(Sql::TasksLock, places),
-            (!whole.is_empty()).then(|| Call { sql: Sql::TasksLockAll, params: vec![ids(whole)] }),
-        ];
-        (locks, [unread, found.call()])
+        Wanted { places, whole, unread, found: found.call() }
     }
+}
+
+/// What members may touch that is not known.
+struct Wanted {
+    /// The places of tasks.
+    places: BTreeSet<At>,
+    /// Runs all of whose tasks are wanted.
+    whole: BTreeSet<RunId>,
+    unread: Option<Call>,
+    found: Option<Call>,
 }
 
 /// Two questions, if there is something to ask.

@@ -5,7 +5,7 @@ use crate::commit::{Found, load};
 use crate::error::Trouble;
 use crate::session::Session;
 use crate::text::Sql;
-use crate::work::{Work, at, ids};
+use crate::work::{Work, at};
 use durably_kernel::RunId;
 use durably_store::{Delivered, Delivery};
 use std::collections::BTreeSet;
@@ -22,8 +22,7 @@ impl Command for Deliver {
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Self::Answer, Trouble> {
         let runs: BTreeSet<RunId> = self.batch.iter().map(|delivery| delivery.run).collect();
-        let rows = work.ask(Sql::RunsLock, vec![ids(runs)]).await?;
-        work.add_runs(rows)?;
+        work.lock_runs(runs).await?;
         let (mut found, mut places) = (Found::default(), BTreeSet::new());
         let here = |delivery: &&Delivery| work.state.runs.contains(&delivery.run);
         self.batch.iter().filter(here).for_each(|delivery| found.add(delivery, &mut places));

@@ -125,7 +125,7 @@ impl Question for FindTasks {
     async fn ask<S: Session>(&self, session: &mut S) -> Result<Self::Answer, Trouble> {
         let Some(record) = record(session, self.run).await? else { return Ok(Vec::new()) };
         let mut state = State::default();
-        state.insert_run(record);
+        state.insert_run(Box::new(record));
         for row in rows(session, Sql::TasksOfRun, vec![id(self.run.0)]).await? {
             let (run, task) = read_task(row)?;
             state.insert_row(run, task);

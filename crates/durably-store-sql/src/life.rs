@@ -6,7 +6,7 @@ use crate::field::{Columns, json, stored, text, time};
 use crate::record::{read_task, read_worker};
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
-use crate::work::{Work, at, ids, worker};
+use crate::work::{Work, worker};
 use durably_kernel::{Claim, ClaimNumber, Place, RunId, Seq, TaskState, Timestamp, WorkerId};
 use durably_store::rows::{At, Row};
 use durably_store::{AskAnswer, Beat, BeatAnswer, HandBack, Registration, WorkerRow};
@@ -32,15 +32,8 @@ impl Command for Register {
         let rows = work.ask(Sql::RunsParked, vec![]).await?;
         let parked = rows.into_iter().map(|mut row| Ok(RunId(row.uuid("run")?)));
         let parked = parked.collect::<Result<BTreeSet<RunId>, Trouble>>()?;
-        if !parked.is_empty() {
-            let rows = work.ask(Sql::RunsLock, vec![ids(parked.clone())]).await?;
-            work.add_runs(rows)?;
-            let turns = parked.into_iter().map(|run| (run, Place::TURN));
-            if let Some(call) = at(Sql::TasksLock, turns) {
-                let rows = work.ask(call.sql, call.params).await?;
-                work.add_tasks(rows)?;
-            }
-        }
+        work.lock_runs(parked.iter().copied()).await?;
+        work.lock_tasks(parked.into_iter().map(|run| (run, Place::TURN))).await?;
         work.state.register(new.clone(), work.now);
         let capacity = Param::Int(Some(i64::from(new.capacity)));
         let params = vec![
@@ -88,19 +81,30 @@ impl Command for Leave {
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<(), Trouble> {
         work.lock_worker(&self.who).await?;
-        let rows = work.ask(Sql::TasksOfOwnerLock, vec![worker(&self.who)]).await?;
-        take_up(work, rows).await?;
+        let owned = owned(work, &self.who).await?;
+        let places: BTreeSet<At> = owned.iter().map(|(run, row)| (*run, row.place)).collect();
+        lock(work, places).await?;
         work.state.leave(&self.who, work.now);
         save(work, &self.who);
         Ok(())
     }
 }
 
-/// Takes up tasks that were locked, and reads their runs: nothing is written to those.
-async fn take_up<S: Session>(work: &mut Work<'_, S>, rows: Vec<S::Row>) -> Result<(), Trouble> {
-    let tasks = rows.into_iter().map(read_task).collect::<Result<Vec<_>, _>>()?;
-    work.read_runs(tasks.iter().map(|(run, _)| *run).collect()).await?;
-    tasks.into_iter().try_for_each(|(run, task)| work.add_task(run, task))
+/// The tasks that a process has, not locked.
+async fn owned<S: Session>(
+    work: &mut Work<'_, S>,
+    who: &WorkerId,
+) -> Result<Vec<(RunId, Row)>, Trouble> {
+    let rows = work.ask(Sql::TasksOfOwner, vec![worker(who)]).await?;
+    rows.into_iter().map(read_task).collect()
+}
+
+/// Locks tasks that somebody has, and their runs before them.
+async fn lock<S: Session>(work: &mut Work<'_, S>, places: BTreeSet<At>) -> Result<(), Trouble> {
+    work.lock_runs(places.iter().map(|(run, _)| *run)).await?;
+    let here: Vec<At> =
+        places.into_iter().filter(|(run, _)| work.state.runs.contains(run)).collect();
+    work.lock_tasks(here).await
 }
 
 /// Writes what may have changed about a process.
@@ -129,11 +133,7 @@ impl Command for HandBacks {
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<(), Trouble> {
         let claims = self.batch.iter().map(|back| &back.claim);
-        let places: BTreeSet<At> = claims.map(|claim| (claim.run, claim.place)).collect();
-        if let Some(call) = at(Sql::TasksLock, places) {
-            let rows = work.ask(call.sql, call.params).await?;
-            take_up(work, rows).await?;
-        }
+        lock(work, claims.map(|claim| (claim.run, claim.place)).collect()).await?;
         self.batch.iter().for_each(|back| work.state.hand_back(&self.who, *back, work.now));
         Ok(())
     }
@@ -156,15 +156,11 @@ impl Command for Beats {
         if alive.is_none_or(|worker| !worker.row.status.holds_claims()) {
             return Ok(BeatAnswer::Refused);
         }
-        let rows = work.ask(Sql::TasksOfOwner, vec![worker(&beat.who)]).await?;
-        let owned = rows.into_iter().map(read_task).collect::<Result<Vec<_>, _>>()?;
+        let owned = owned(work, &beat.who).await?;
         // Only what a beat changes is locked: commits go on meanwhile.
         let touched = touched(beat, &owned);
-        work.read_runs(owned.iter().map(|(run, _)| *run).collect()).await?;
-        if let Some(call) = at(Sql::TasksLock, touched.clone()) {
-            let rows = work.ask(call.sql, call.params).await?;
-            work.add_tasks(rows)?;
-        }
+        lock(work, touched.clone()).await?;
+        work.read_runs(owned.iter().map(|(run, _)| *run)).await?;
         work.read_for_turns(touched.iter().map(|(run, _)| *run)).await?;
         for (run, task) in owned {
             if !touched.contains(&(run, task.place)) {

@@ -7,7 +7,7 @@ use crate::field::{id, limit, stored};
 use crate::record::read_history;
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
-use crate::work::{Work, at, ids, unread};
+use crate::work::{Work, at, unread};
 use durably_kernel::{RunId, Seq};
 use durably_store::rows::{At, HistoryRow, UNREAD_MAX};
 use durably_store::{LoadCall, Loaded};
@@ -25,8 +25,7 @@ impl Command for Load {
 
     async fn act<S: Session>(&self, work: &mut Work<'_, S>) -> Result<Self::Answer, Trouble> {
         let call = &self.call;
-        let rows = work.ask(Sql::RunsLock, vec![ids([call.run])]).await?;
-        work.add_runs(rows)?;
+        work.lock_runs([call.run]).await?;
         let Some(record) = work.state.runs.get(&call.run) else { return Ok(None) };
         let (used, head) = (record.inbox_used, record.head);
         let unread = unread([(record, (used, UNREAD_MAX))].into_iter());

@@ -15,10 +15,17 @@ use std::time::Duration;
 /// A run, without what belongs to it.
 pub(crate) fn read_run(mut row: impl Columns) -> Result<RunRecord, Trouble> {
     let id = RunId(row.uuid("id")?);
-    read_run_columns(id, row).map_err(|trouble| trouble.within("durable_runs", id))
+    read_run_columns(id, &mut row).map_err(|trouble| trouble.within("durable_runs", id))
 }
 
-fn read_run_columns(id: RunId, mut row: impl Columns) -> Result<RunRecord, Trouble> {
+/// The same, with its stamp.
+pub(crate) fn read_stamped_run(mut row: impl Columns) -> Result<(RunRecord, i64), Trouble> {
+    let id = RunId(row.uuid("id")?);
+    let mut read = || Ok((read_run_columns(id, &mut row)?, row.number("stamp")?));
+    read().map_err(|trouble: Trouble| trouble.within("durable_runs", id))
+}
+
+fn read_run_columns(id: RunId, row: &mut impl Columns) -> Result<RunRecord, Trouble> {
     let tenant = Tenant::from(row.words("tenant")?);
     let workflow_type = WorkflowType::from(row.words("workflow_type")?);
     let version = row.number_if_set("version")?;
@@ -34,7 +41,7 @@ fn read_run_columns(id: RunId, mut row: impl Columns) -> Result<RunRecord, Troub
     record.inbox_last = row.number("inbox_last")?;
     record.inbox_used = row.number("inbox_used")?;
     record.turn_counter = row.number("turn_counter")?;
-    record.parked = read_parked(&mut row)?;
+    record.parked = read_parked(row)?;
     record.waits = row.json::<Vec<String>>("waits")?.map_or(Waits::Any, Waits::Signals);
     record.retries = row.number("retries")?;
     record.last_error = row.json("last_error")?;

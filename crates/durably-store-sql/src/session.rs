@@ -47,9 +47,12 @@ pub(crate) trait Fields {
 pub(crate) trait Session: Send {
     type Row: Fields + Send;
 
-    /// Begins a transaction: READ COMMITTED, with the server's limits on waiting for locks and on
-    /// idling.
-    fn begin(&mut self) -> impl Future<Output = Result<Began, Trouble>> + Send;
+    /// Begins a transaction, READ COMMITTED, with the server's limits on waiting for locks and on
+    /// idling; and asks its first questions, in one trip where the driver can.
+    fn begin(
+        &mut self,
+        calls: Vec<Call>,
+    ) -> impl Future<Output = Result<(Began, Vec<Vec<Self::Row>>), Trouble>> + Send;
 
     /// Asks one question after the other, in one trip where the driver can, within the transaction
     /// or, where none was begun, each by itself. Each statement begins

@@ -9,10 +9,13 @@ use crate::error::{Context, Phase, Trouble};
 use crate::find::{
     Examine, FindHistory, FindInbox, FindLetters, FindRun, FindRuns, FindTasks, FindWorkers,
 };
+use crate::kept::Keeper;
 use crate::life::{Ask, Beats, Drain, HandBacks, Leave, Register};
 use crate::load::Load;
+use crate::postgres::home::Home;
 use crate::session::Session;
 use crate::sweep::Sweep;
+use crate::text::Sql;
 use crate::work::Work;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
@@ -47,6 +50,9 @@ pub(crate) trait Server: Send + Sync + 'static {
     /// Which store, without secrets.
     fn name(&self) -> &str;
 
+    /// Where its connections live.
+    fn home(&self) -> &Home;
+
     /// A connection for one command; waits until there is one.
     fn session(
         &self,
@@ -66,6 +72,8 @@ struct Inner<V: Server> {
     /// What the processes that registered here can execute.
     registered: Mutex<BTreeMap<WorkerId, Arc<Registered>>>,
     sweeps: AtomicU32,
+    /// What is known of the runs that processes of this store hold.
+    keeper: Keeper,
 }
 
 /// What a transaction came to, and what to hint at.
@@ -74,20 +82,20 @@ type Done<T> = (T, Gathered);
 impl<V: Server> SqlStore<V> {
     pub(crate) fn new(server: V, hints: Hints) -> SqlStore<V> {
         let registered = Mutex::new(BTreeMap::new());
-        SqlStore(Arc::new(Inner { server, hints, registered, sweeps: AtomicU32::new(0) }))
+        let (sweeps, keeper) = (AtomicU32::new(0), Keeper::default());
+        SqlStore(Arc::new(Inner { server, hints, registered, sweeps, keeper }))
     }
 
     /// A command in a task of its own: whoever asked may go away, the transaction does not stop in
-    /// the middle.
+    /// the middle. It is where the connections are, so that an answer is at once where it is waited
+    /// for, and code of the user's that blocks does not hold it up.
     fn run<T: Send + 'static>(
         &self,
         operation: &'static str,
         act: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Answer<'_, T> {
         Box::pin(async move {
-            #[allow(clippy::disallowed_methods, reason = "no simulation has a server")]
-            let task = tokio::spawn(act);
-            match task.await {
+            match self.0.server.home().spawn(act).await {
                 Ok(answer) => answer,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 Err(_) => {
@@ -147,12 +155,24 @@ impl<V: Server> Inner<V> {
         phase: &mut Phase,
     ) -> Result<Done<C::Answer>, Trouble> {
         let mut session = self.server.session(Purpose::Work).await?;
-        let began = session.begin().await?;
-        let mut work = Work::new(&mut session, began);
+        let opening = command.opening();
+        let asked: Vec<Sql> = opening.iter().map(|call| call.sql).collect();
+        let (began, answers) = match session.begin(opening).await {
+            Ok(begun) => begun,
+            Err(trouble) => {
+                session.roll_back().await;
+                return Err(trouble);
+            }
+        };
+        let opened = asked.into_iter().zip(answers).collect();
+        let mut work = Work::new(&mut session, began, opened);
         match command.act(&mut work).await {
             Ok(answer) => {
                 *phase = Phase::Commit;
                 work.finish().await?;
+                if let Some(who) = command.holder() {
+                    self.keeper.put(work.kept(who));
+                }
                 Ok((answer, std::mem::take(&mut work.state.hints)))
             }
             Err(trouble) => {
@@ -188,8 +208,9 @@ impl<V: Server> Inner<V> {
         let registered = who.as_ref().and_then(|who| self.registered.lock().get(who).cloned());
         let events = Arc::new(stored_events(&batch));
         let members: Vec<usize> = (0..batch.len()).collect();
+        let kept = Mutex::new(self.keeper.take(batch.iter().map(|commit| commit.run)));
         let mut commit =
-            Commit { who, registered, batch, events, members, locked: Locked::LeftOut };
+            Commit { who, registered, batch, events, members, locked: Locked::LeftOut, kept };
         let mut answers: BTreeMap<usize, CommitAnswer> = BTreeMap::new();
         while !commit.members.is_empty() {
             let some = self.execute(&commit).await?;

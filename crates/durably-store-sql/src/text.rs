@@ -146,7 +146,6 @@ statements! {
         SweepLost = "sweep_lost";
         TasksOfCall = "tasks_of_call";
         TasksOfOwner = "tasks_of_owner";
-        TasksOfOwnerLock = "tasks_of_owner_lock";
         TasksOfRun = "tasks_of_run";
         WorkerById = "worker_by_id";
         WorkerInsert = "worker_insert";
@@ -173,6 +172,7 @@ statements! {
         RunsInsert = "runs_insert";
         RunsLock = "runs_lock";
         RunsLockFree = "runs_lock_free";
+        RunsLockStamps = "runs_lock_stamps";
         RunsParked = "runs_parked";
         RunsRead = "runs_read";
         RunsSave = "runs_save";
@@ -180,6 +180,7 @@ statements! {
         SweepDue = "sweep_due";
         SweepNext = "sweep_next";
         TasksDelete = "tasks_delete";
+        TasksInsert = "tasks_insert";
         TasksLock = "tasks_lock";
         TasksLockAll = "tasks_lock_all";
         TasksLockWatched = "tasks_lock_watched";

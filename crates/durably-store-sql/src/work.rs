@@ -2,31 +2,66 @@
 //! that all stores share, then written.
 //!
 //! Locks are taken in one order everywhere: the process's own row, runs by id, tasks by run and
-//! place. What relies on a lock is read in a later statement than the one that takes it.
+//! place. What relies on a lock is read in a later statement than the one that takes it. A task that
+//! is not ready changes under its run's lock only, and the run is stamped (`kept`).
 
 use crate::error::Trouble;
 use crate::field::Columns;
-use crate::record::{read_entry, read_history, read_run, read_task, read_worker};
+use crate::kept::{Kept, holds};
+use crate::record::{read_entry, read_history, read_stamped_run, read_task, read_worker};
 use crate::session::{Began, Call, Param, Session};
 use crate::text::Sql;
 use crate::write::{Rest, Table, goes_on};
-use durably_kernel::{Place, RunId, RunStatus, Timestamp, WorkerId};
+use durably_kernel::{Place, RunId, RunStatus, TaskState, Timestamp, WorkerId};
 use durably_store::rows::{At, Mark, Row, RunRecord, State, UNREAD_MAX, WorkerRecord};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Which of a run's places are known, with or without a task.
+#[derive(Debug)]
+pub(crate) enum Known {
+    All,
+    Some(BTreeSet<Place>),
+}
+
+impl Known {
+    pub(crate) fn knows(&self, place: Place) -> bool {
+        match self {
+            Known::All => true,
+            Known::Some(places) => places.contains(&place),
+        }
+    }
+
+    fn add(&mut self, place: Place) {
+        if let Known::Some(places) = self {
+            places.insert(place);
+        }
+    }
+
+    /// No more is known about a place; nor about all, then, but about these others.
+    pub(crate) fn forget(&mut self, place: Place, others: impl Iterator<Item = Place>) {
+        match self {
+            Known::All => *self = Known::Some(others.collect()),
+            Known::Some(places) => drop(places.remove(&place)),
+        }
+    }
+}
+
 /// How a run was when it was loaded.
 #[derive(Debug)]
 struct Before {
+    stamp: i64,
+    known: Known,
     inbox_last: u64,
     rest: Rest,
-    rows: BTreeMap<Place, Row>,
+    rows: BTreeMap<Place, Box<Row>>,
 }
 
 impl Before {
-    fn of(record: &RunRecord) -> Before {
-        let rows = record.rows.values().map(|row| (row.place, row.clone())).collect();
-        Before { inbox_last: record.inbox_last, rest: Rest::of(record), rows }
+    fn of(record: &RunRecord, stamp: i64, known: Known) -> Before {
+        let rows = record.rows.values().map(|row| (row.place, Box::new(row.clone()))).collect();
+        let (inbox_last, rest) = (record.inbox_last, Rest::of(record));
+        Before { stamp, known, inbox_last, rest, rows }
     }
 }
 
@@ -39,18 +74,34 @@ pub(crate) struct Work<'s, S: Session> {
     pub(crate) also: Vec<Call>,
     /// The trace contexts of the runs' commits.
     pub(crate) traces: BTreeMap<RunId, String>,
+    /// The answers to the command's first questions.
+    opened: Vec<(Sql, Vec<S::Row>)>,
+    /// What the runs that change are stamped with.
+    stamp: i64,
     before: BTreeMap<RunId, Before>,
 }
 
 impl<'s, S: Session> Work<'s, S> {
-    pub(crate) fn new(session: &'s mut S, began: Began) -> Work<'s, S> {
+    pub(crate) fn new(
+        session: &'s mut S,
+        began: Began,
+        opened: Vec<(Sql, Vec<S::Row>)>,
+    ) -> Work<'s, S> {
         // So many rows can become ready in a microsecond and keep their order.
         const READY_MAX: i64 = 1024;
         let order = began.micros.saturating_mul(READY_MAX);
         let mut state = State::default();
         state.order = u64::try_from(order).unwrap_or(0);
         let (also, traces, before) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Work { session, now: began.now, state, also, traces, before }
+        let (now, stamp) = (began.now, rand::random());
+        Work { session, now, state, also, traces, opened, stamp, before }
+    }
+
+    /// The rows that one of the command's first questions was answered with; none if it was not
+    /// asked.
+    pub(crate) fn opened(&mut self, sql: Sql) -> Vec<S::Row> {
+        let answer = self.opened.iter_mut().find(|(asked, _)| *asked == sql);
+        answer.map(|(_, rows)| std::mem::take(rows)).unwrap_or_default()
     }
 
     /// One question.
@@ -66,17 +117,53 @@ impl<'s, S: Session> Work<'s, S> {
     /// Takes up runs that were read.
     pub(crate) fn add_runs(&mut self, rows: Vec<S::Row>) -> Result<(), Trouble> {
         for row in rows {
-            self.add_run(read_run(row)?);
+            let (record, stamp) = read_stamped_run(row)?;
+            let known = Known::Some(BTreeSet::new());
+            self.add_kept(Kept { record: Box::new(record), stamp, known });
         }
         Ok(())
     }
 
-    fn add_run(&mut self, record: RunRecord) {
-        let run = record.new.identity.id;
-        if let Entry::Vacant(unknown) = self.before.entry(run) {
-            unknown.insert(Before::of(&record));
+    /// Takes up a run as it is known.
+    pub(crate) fn add_kept(&mut self, kept: Kept) {
+        let Kept { record, stamp, known } = kept;
+        if let Entry::Vacant(unknown) = self.before.entry(record.new.identity.id) {
+            unknown.insert(Before::of(&record, stamp, known));
             self.state.insert_run(record);
         }
+    }
+
+    /// Which places of a run are known.
+    pub(crate) fn known(&self, run: RunId) -> Option<&Known> {
+        self.before.get(&run).map(|before| &before.known)
+    }
+
+    /// All tasks at these places were taken up, if there are any.
+    pub(crate) fn looked_at(&mut self, places: impl IntoIterator<Item = At>) {
+        for (run, place) in places {
+            if let Some(before) = self.before.get_mut(&run) {
+                before.known.add(place);
+            }
+        }
+    }
+
+    /// All tasks of these runs were taken up.
+    pub(crate) fn looked_at_all(&mut self, runs: impl IntoIterator<Item = RunId>) {
+        for run in runs {
+            if let Some(before) = self.before.get_mut(&run) {
+                before.known = Known::All;
+            }
+        }
+    }
+
+    /// The runs that a process holds, as they are once the transaction has ended.
+    pub(crate) fn kept(&mut self, who: &WorkerId) -> Vec<Kept> {
+        let records = self.state.take_runs().into_iter();
+        let kept = |record: Box<RunRecord>| match self.before.remove(&record.new.identity.id) {
+            Some(before) => Kept::of(record, before.stamp, before.known),
+            None => Kept::of(record, self.stamp, Known::All),
+        };
+        records.filter(|record| holds(who, record)).map(kept).collect()
     }
 
     /// Takes up tasks that were read, of runs that were taken up.
@@ -94,7 +181,8 @@ impl<'s, S: Session> Work<'s, S> {
             return Err(Trouble::Damaged(problem));
         };
         if let Entry::Vacant(unknown) = before.rows.entry(task.place) {
-            unknown.insert(task.clone());
+            before.known.add(task.place);
+            unknown.insert(Box::new(task.clone()));
             self.state.insert_row(run, task);
         }
         Ok(())
@@ -139,13 +227,44 @@ impl<'s, S: Session> Work<'s, S> {
         self.add_workers(rows)
     }
 
-    /// Reads runs without locks.
-    pub(crate) async fn read_runs(&mut self, runs: BTreeSet<RunId>) -> Result<(), Trouble> {
+    /// Reads runs, without locking them, that were not taken up yet.
+    pub(crate) async fn read_runs(
+        &mut self,
+        runs: impl IntoIterator<Item = RunId>,
+    ) -> Result<(), Trouble> {
+        self.take_up_runs(Sql::RunsRead, runs).await
+    }
+
+    /// Locks runs and takes them up.
+    pub(crate) async fn lock_runs(
+        &mut self,
+        runs: impl IntoIterator<Item = RunId>,
+    ) -> Result<(), Trouble> {
+        self.take_up_runs(Sql::RunsLock, runs).await
+    }
+
+    async fn take_up_runs(
+        &mut self,
+        sql: Sql,
+        runs: impl IntoIterator<Item = RunId>,
+    ) -> Result<(), Trouble> {
+        let unknown = |run: &RunId| !self.before.contains_key(run);
+        let runs: BTreeSet<RunId> = runs.into_iter().filter(unknown).collect();
         if runs.is_empty() {
             return Ok(());
         }
-        let rows = self.ask(Sql::RunsRead, vec![ids(runs)]).await?;
+        let rows = self.ask(sql, vec![ids(runs)]).await?;
         self.add_runs(rows)
+    }
+
+    /// Locks the tasks at places and takes them up; their runs are locked.
+    pub(crate) async fn lock_tasks(
+        &mut self,
+        places: impl IntoIterator<Item = At>,
+    ) -> Result<(), Trouble> {
+        let Some(call) = at(Sql::TasksLock, places) else { return Ok(()) };
+        let rows = self.ask(call.sql, call.params).await?;
+        self.add_tasks(rows)
     }
 
     /// What turns of these runs need: unread inbox entries, and event 1 where none was taken yet.
@@ -192,7 +311,11 @@ impl<'s, S: Session> Work<'s, S> {
         state.dead_letters.clear();
         for record in state.runs.records_mut() {
             record.changed = false;
-            self.before.insert(record.new.identity.id, Before::of(record));
+            let (stamp, known) = match self.before.remove(&record.new.identity.id) {
+                Some(before) => (before.stamp, before.known),
+                None => (self.stamp, Known::All),
+            };
+            self.before.insert(record.new.identity.id, Before::of(record, stamp, known));
         }
         let rows: Vec<At> = state.places().collect();
         rows.into_iter().for_each(|at| state.mark(at, Mark::Same));
@@ -203,11 +326,18 @@ impl<'s, S: Session> Work<'s, S> {
         let mut tables = Tables::default();
         for (run, record) in self.state.runs.iter() {
             let trace = self.traces.get(run).map(String::as_str);
-            match self.before.get(run) {
-                None => tables.new_run(record, trace)?,
-                Some(before) => tables.run(record, before, trace)?,
-            }
-            let known = self.before.get(run).map_or(0, |before| before.inbox_last);
+            let known = match self.before.get_mut(run) {
+                None => {
+                    tables.new_run(record, trace)?;
+                    0
+                }
+                Some(before) => {
+                    if tables.run(record, before, trace)? {
+                        before.stamp = self.stamp;
+                    }
+                    before.inbox_last
+                }
+            };
             for (number, entry) in record.inbox.range(known + 1..) {
                 tables.entries.entry(*run, *number, entry, self.now)?;
             }
@@ -215,7 +345,7 @@ impl<'s, S: Session> Work<'s, S> {
         for letter in &self.state.dead_letters {
             tables.letters.letter(letter)?;
         }
-        Ok(tables.calls().chain(std::mem::take(&mut self.also)).collect())
+        Ok(tables.calls(self.stamp).chain(std::mem::take(&mut self.also)).collect())
     }
 }
 
@@ -223,6 +353,7 @@ impl<'s, S: Session> Work<'s, S> {
 #[derive(Default)]
 struct Tables {
     new_runs: Table,
+    new_tasks: Table,
     runs: Table,
     heads: Table,
     deletes: Table,
@@ -236,40 +367,47 @@ struct Tables {
 impl Tables {
     fn new_run(&mut self, record: &RunRecord, trace: Option<&str>) -> Result<(), Trouble> {
         self.new_runs.new_run(record, trace)?;
-        record.rows.values().try_for_each(|row| self.puts.task(record, row, trace))
+        record.rows.values().try_for_each(|row| self.new_tasks.task(record, row, trace))
     }
 
+    /// Whether the run itself is written, and stamped.
     fn run(
         &mut self,
         record: &RunRecord,
         before: &Before,
         trace: Option<&str>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<bool, Trouble> {
         let run = record.new.identity.id;
-        if record.changed {
-            match before.rest == Rest::of(record) {
-                true => self.heads.head(record),
-                false => self.runs.run(record)?,
-            }
-        }
-        for row in record.rows.values() {
-            match (row.mark, before.rows.get(&row.place)) {
-                (Mark::Same, _) => {}
-                (Mark::Changed, _) => self.changes.task_change(run, row)?,
+        let mut stamped = record.changed;
+        for row in record.rows.values().filter(|row| row.mark != Mark::Same) {
+            let old = before.rows.get(&row.place);
+            stamped |= old.is_none_or(|old| old.state != TaskState::Ready);
+            match (row.mark, old) {
                 (Mark::New, Some(old)) if goes_on(old, row) => self.steps.step(run, row, trace),
                 (Mark::New, _) => self.puts.task(record, row, trace)?,
+                _ => self.changes.task_change(run, row)?,
             }
         }
-        let gone = before.rows.keys().filter(|place| record.rows.get(**place).is_none());
-        gone.for_each(|place| self.deletes.at(run, *place));
-        Ok(())
+        for (place, old) in &before.rows {
+            if record.rows.get(*place).is_none() {
+                stamped |= old.state != TaskState::Ready;
+                self.deletes.at(run, *place);
+            }
+        }
+        match before.rest == Rest::of(record) {
+            _ if !stamped => {}
+            true => self.heads.head(record),
+            false => self.runs.run(record)?,
+        }
+        Ok(stamped)
     }
 
-    fn calls(self) -> impl Iterator<Item = Call> {
+    fn calls(self, stamp: i64) -> impl Iterator<Item = Call> {
         let calls = [
-            self.new_runs.call(Sql::RunsInsert),
-            self.runs.call(Sql::RunsSave),
-            self.heads.call(Sql::RunsHead),
+            self.new_runs.call_with(Sql::RunsInsert, stamp),
+            self.runs.call_with(Sql::RunsSave, stamp),
+            self.heads.call_with(Sql::RunsHead, stamp),
+            self.new_tasks.call(Sql::TasksInsert),
             self.deletes.call(Sql::TasksDelete),
             self.puts.call(Sql::TasksPut),
             self.steps.call(Sql::TasksStep),

@@ -76,6 +76,13 @@ impl Table {
         (self.rows > 0).then_some(Call { sql, params: self.columns })
     }
 
+    /// The same, with one value for all of them.
+    pub(crate) fn call_with(self, sql: Sql, value: i64) -> Option<Call> {
+        let mut call = self.call(sql)?;
+        call.params.push(Param::Int(Some(value)));
+        Some(call)
+    }
+
     /// A place.
     pub(crate) fn at(&mut self, run: RunId, place: Place) {
         self.next = 0;

@@ -83,7 +83,14 @@ impl Store for MemoryStore {
     ) -> Answer<'_, Vec<CommitAnswer>> {
         self.command(move |state, now| {
             let who = who.map(|who| state.committer(who, &batch));
-            batch.iter().map(|commit| state.commit(who.as_ref(), commit, now)).collect()
+            let commit = |commit| {
+                let answer = state.commit(who.as_ref(), commit, now);
+                if matches!(answer, CommitAnswer::Committed(_)) {
+                    state.record(commit, now);
+                }
+                answer
+            };
+            batch.iter().map(commit).collect()
         })
     }
 

@@ -49,6 +49,22 @@ pub(super) enum Reply {
 }
 
 impl Command {
+    /// The process that it comes from, if it is one's own.
+    pub(super) fn who(&self) -> Option<&WorkerId> {
+        match self {
+            Command::Register(new) => Some(&new.who),
+            Command::Drain(who) | Command::Leave(who) | Command::HandBack(who, _) => Some(who),
+            Command::Ask(who) => Some(who),
+            Command::Claim(call) => Some(&call.who),
+            Command::Beat(beat) => Some(&beat.who),
+            Command::Commit(who, _) => who.as_ref(),
+            Command::Load(call) => call.who.as_ref(),
+            Command::Sweep(call) => call.who.as_ref(),
+            Command::Pass(_) | Command::LookUp(..) | Command::Deliver(_) => None,
+            Command::Runs(_) | Command::History(..) | Command::DeadLetters(..) => None,
+        }
+    }
+
     /// Asks a store. Time passes for all stores on the clock at once.
     pub(super) async fn ask(&self, store: &dyn Store) -> Reply {
         self.try_ask(store).await.unwrap_or_else(Reply::Failed)

@@ -74,7 +74,8 @@ struct Failure {
 /// Two stores on one clock, and what was seen of them.
 struct Scene {
     memory: Arc<dyn Store>,
-    store: Arc<dyn Store>,
+    /// The store under test as two processes have it: each of its workers is in one of them.
+    handles: [Arc<dyn Store>; 2],
     clock: ManualClock,
     watch: Watch,
     /// Commits that were made.
@@ -128,7 +129,7 @@ impl Scene {
         let fixture = world.fresh(Clock::Manual(clock.clone())).await;
         Scene {
             memory: Arc::new(MemoryStore::with_clock(Clock::Manual(clock.clone()))),
-            store: fixture.open().await,
+            handles: [fixture.open().await, fixture.open().await],
             clock,
             watch: Watch::default(),
             made: BTreeSet::new(),
@@ -150,12 +151,11 @@ impl Scene {
     async fn try_step(&mut self, command: &Command, compare: bool) -> Result<Reply, Failure> {
         command.pass_time(&self.clock);
         let expected = command.ask(self.memory.as_ref()).await;
-        let found = command.ask(self.store.as_ref()).await;
+        let store = self.handle(command);
+        let found = command.ask(store.as_ref()).await;
         if expected != found {
-            let what = format!(
-                "{command:?}\n  memory said {expected:?}\n  {} {found:?}",
-                self.store.kind()
-            );
+            let what =
+                format!("{command:?}\n  memory said {expected:?}\n  {} {found:?}", store.kind());
             let kind = format!("answer to {}", command.name());
             return Err(Failure { kind, what, of_runs: false });
         }
@@ -166,13 +166,19 @@ impl Scene {
             Failure { kind, what, of_runs: true }
         })?;
         if compare {
-            let differs = snapshot.difference(&Snapshot::of(self.store.as_ref()).await);
+            let differs = snapshot.difference(&Snapshot::of(store.as_ref()).await);
             if !differs.is_empty() {
                 let what = differs.join("\n");
                 return Err(Failure { kind: "state".to_owned(), what, of_runs: false });
             }
         }
         Ok(expected)
+    }
+
+    fn handle(&self, command: &Command) -> Arc<dyn Store> {
+        let name = command.who().map(ToString::to_string);
+        let sum = name.map_or(0, |name| name.bytes().map(usize::from).sum());
+        self.handles[sum % 2].clone()
     }
 
     fn note_accepted(&mut self, command: &Command, reply: &Reply) {

@@ -21,6 +21,7 @@ create table if not exists durable_runs (
     inbox_used bigint not null default 0,
     turn_counter bigint not null default 0,
     paused smallint not null default 0,
+    stamp bigint not null default 0,
     parked_code text,
     parked_reason longtext,
     parked_times bigint,

@@ -23,6 +23,7 @@ create table durable_runs (
     inbox_used bigint not null default 0,
     turn_counter bigint not null default 0,
     paused smallint not null default 0 check (paused in (0, 1)),
+    stamp bigint not null default 0,
     parked_code text,
     parked_reason text,
     parked_times bigint,

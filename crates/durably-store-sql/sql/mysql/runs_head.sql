@@ -3,4 +3,4 @@ insert into durable_runs (
     id, head, status, tenant, workflow_type, queue, priority, input_hash, created_at
 )
 values <<($1, $2, 'running', '', '', '', 0, '', 0)>>
-on duplicate key update head = values(head)
+on duplicate key update head = values(head), stamp = $3

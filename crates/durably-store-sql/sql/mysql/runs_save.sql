@@ -14,4 +14,5 @@ on duplicate key update
     turn_counter = values(turn_counter), parked_code = values(parked_code),
     parked_reason = values(parked_reason), parked_times = values(parked_times),
     parked_at = values(parked_at), waits = values(waits), retries = values(retries),
-    last_error = values(last_error), started_at = values(started_at), ended_at = values(ended_at)
+    last_error = values(last_error), started_at = values(started_at), ended_at = values(ended_at),
+    stamp = $17

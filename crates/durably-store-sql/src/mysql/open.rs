@@ -19,6 +19,7 @@ const READERS: usize = 2;
 pub(crate) struct Ground {
     pub(crate) work: Connections,
     pub(crate) read: Connections,
+    pub(crate) home: Arc<Home>,
     /// The store, without secrets.
     pub(crate) store: String,
 }
@@ -51,9 +52,9 @@ async fn open_for(
     let home = Arc::new(home);
     let prepared = prepare(access, &settings, &home, &clock).await;
     let wrong = prepared.map_err(|trouble| trouble.into_error(context))?;
-    let ground = build(settings, home, clock);
+    let ground = build(settings, home.clone(), clock);
     let (work, read) = ground.map_err(|trouble| trouble.into_error(context))?;
-    Ok((Ground { work, read, store }, wrong))
+    Ok((Ground { work, read, home, store }, wrong))
 }
 
 fn build(

@@ -174,7 +174,7 @@ fn of_finish(answer: Result<Result<(), Trouble>, Duration>, sent: bool) -> Resul
 impl Session for MySession {
     type Row = MyRow;
 
-    async fn begin(&mut self) -> Result<Began, Trouble> {
+    async fn begin(&mut self, calls: Vec<Call>) -> Result<(Began, Vec<Vec<MyRow>>), Trouble> {
         let mut held = self.set_out(&[State::Clean])?;
         let rows = match self.begin_with(&mut held).await {
             Ok(rows) => rows,
@@ -194,7 +194,8 @@ impl Session for MySession {
             Clock::Database => Timestamp(micros.div_euclid(1000)),
             Clock::Manual(clock) => clock.now(),
         };
-        Ok(Began { now, micros })
+        let answers = if calls.is_empty() { Vec::new() } else { self.ask(calls).await? };
+        Ok((Began { now, micros }, answers))
     }
 
     async fn ask(&mut self, calls: Vec<Call>) -> Result<Vec<Vec<MyRow>>, Trouble> {

@@ -3,6 +3,7 @@
 use crate::error::Trouble;
 use crate::mysql::open::Ground;
 use crate::mysql::session::MySession;
+use crate::postgres::home::Home;
 use crate::store::{Purpose, Server};
 use durably_store::Gathered;
 
@@ -15,6 +16,10 @@ impl Server for Ground {
 
     fn name(&self) -> &str {
         &self.store
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
     }
 
     async fn session(&self, purpose: Purpose) -> Result<MySession, Trouble> {

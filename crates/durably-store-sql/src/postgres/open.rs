@@ -30,6 +30,7 @@ pub(crate) struct Ground {
     pub(crate) read: Connections,
     /// Tells other processes, and hears from them; none if the store only polls.
     pub(crate) herald: Option<Herald>,
+    pub(crate) home: Arc<Home>,
     /// The store, as errors name it.
     pub(crate) store: String,
 }
@@ -75,13 +76,13 @@ async fn open_for(
         (true, None) => Some(Herald::start(connector.clone(), statements, hints)),
         (true, Some(direct)) => {
             let naming = settings.naming.clone();
-            let direct = Connector::new(Settings { naming, ..*direct }, home)?;
+            let direct = Connector::new(Settings { naming, ..*direct }, home.clone())?;
             Some(Herald::start(direct, Statements::Prepared, hints))
         }
     };
     let work = Connections::new(connector.clone(), settings.pool, manner.clone());
     let read = Connections::new(connector.clone(), READERS, manner);
-    Ok((Ground { work, read, herald, store }, wrong))
+    Ok((Ground { work, read, herald, home, store }, wrong))
 }
 
 /// A pool of the user's, and what its connections cannot tell.
@@ -115,14 +116,15 @@ pub(crate) async fn open_given(given: Given<'_>, hints: &Hints) -> Result<Ground
         Schema { client: &client, naming: &settings.naming, clock: &clock }.migrate().await
     };
     prepared.await.map_err(|trouble| trouble.into_error(context))?;
+    let home = home(&store)?;
     let herald = match settings.listen {
         false => None,
         true => {
-            let connector = Connector::new(settings, home(&store)?)?;
+            let connector = Connector::new(settings, home.clone())?;
             Some(Herald::start(connector, Statements::Prepared, hints))
         }
     };
-    Ok(Ground { read: work.clone(), work, herald, store })
+    Ok(Ground { read: work.clone(), work, herald, home, store })
 }
 
 fn home(store: &str) -> Result<Arc<Home>, StoreError> {

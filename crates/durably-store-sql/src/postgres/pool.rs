@@ -4,6 +4,7 @@ use crate::error::{Kind, Trouble};
 use crate::postgres::connect::{Connector, Made};
 use crate::postgres::error::trouble_of_connect;
 use crate::postgres::session::{Manner, PgSession, Statements};
+use crate::postgres::sql;
 use deadpool::managed::{self, Metrics, PoolError, QueueMode, RecycleError, RecycleResult};
 use deadpool::managed::{TimeoutType, Timeouts};
 use deadpool_postgres::ClientWrapper;
@@ -26,6 +27,9 @@ impl managed::Manager for Maker {
 
     async fn create(&self) -> Result<ClientWrapper, Trouble> {
         let Made { client, task } = self.connector.connect(self.statements, None).await?;
+        if self.statements == Statements::Prepared {
+            client.batch_execute(sql::PLANS).await.map_err(|error| trouble_of_connect(&error))?;
+        }
         Ok(ClientWrapper::new(client, task))
     }
 

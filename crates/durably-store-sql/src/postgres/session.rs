@@ -140,7 +140,7 @@ impl PgSession {
         }
     }
 
-    async fn try_begin(&mut self) -> Result<Began, Trouble> {
+    async fn try_begin(&mut self, calls: Vec<Call>) -> Result<(Began, Vec<Vec<PgRow>>), Trouble> {
         let manner = self.manner.clone();
         let client = self.set_out(&[State::Clean])?;
         let begin = Request::Plain(match manner.isolation {
@@ -151,23 +151,35 @@ impl PgSession {
             [&limits.lock, &limits.statement, &limits.idle]
                 .map(|limit| Param::Text(Some(limit.clone())))
         });
-        let now = [match &limits {
+        let now = match &limits {
             Some(params) => (sql::NOW_LIMITED, params.as_slice()),
             None => (sql::NOW, [].as_slice()),
-        }];
+        };
+        let calls: Vec<_> = std::iter::once(now).chain(texts(&manner, &calls)).collect();
         let trip = async {
-            let now = prepare(client, manner.statements, &now).await?;
-            let requests = std::iter::once(begin).chain(now);
-            in_one_trip(requests.map(|what| request(client, what)).collect())
-                .await
-                .into_iter()
-                .collect::<Result<Vec<_>, Error>>()
+            let calls = prepare(client, manner.statements, &calls).await?;
+            let requests = std::iter::once(begin).chain(calls);
+            let answers = in_one_trip(requests.map(|what| request(client, what)).collect()).await;
+            Ok::<_, Error>(answers)
         };
         let answers = within(manner.trip_max, trip).await?.map_err(|error| trouble(&error))?;
-        let mut micros = None;
-        if let Some(row) = answers.into_iter().flatten().next() {
-            micros = PgRow::from(row).int()?;
-        }
+        let mut answers = answers.into_iter();
+        answers.next().transpose().map_err(|error| trouble(&error))?;
+        let answers = match answers.collect::<Result<Vec<_>, Error>>() {
+            Ok(answers) => answers,
+            Err(error) => {
+                let trouble = trouble(&error);
+                self.state = self.after(&trouble, State::Failed);
+                return Err(trouble);
+            }
+        };
+        let mut answers = answers
+            .into_iter()
+            .map(|rows| rows.into_iter().map(PgRow::from).collect::<Vec<PgRow>>());
+        let micros = match answers.next().and_then(|rows| rows.into_iter().next()) {
+            Some(mut row) => row.int()?,
+            None => None,
+        };
         let micros = micros
             .ok_or_else(|| Trouble::server(Kind::Refused, "the server did not tell the time"))?;
         self.state = State::Open;
@@ -175,7 +187,7 @@ impl PgSession {
             Clock::Database => Timestamp(micros.div_euclid(1000)),
             Clock::Manual(clock) => clock.now(),
         };
-        Ok(Began { now, micros })
+        Ok((Began { now, micros }, answers.collect()))
     }
 
     async fn try_ask(&mut self, calls: Vec<Call>) -> Result<Vec<Vec<PgRow>>, Trouble> {
@@ -253,8 +265,11 @@ impl PgSession {
 impl Session for PgSession {
     type Row = PgRow;
 
-    fn begin(&mut self) -> impl Future<Output = Result<Began, Trouble>> + Send {
-        self.try_begin()
+    fn begin(
+        &mut self,
+        calls: Vec<Call>,
+    ) -> impl Future<Output = Result<(Began, Vec<Vec<PgRow>>), Trouble>> + Send {
+        self.try_begin(calls)
     }
 
     fn ask(

@@ -15,6 +15,7 @@ statements! {
     NOW = "now";
     NOW_LIMITED = "now_limited";
     NOTIFY = "notify";
+    PLANS = "plans";
     PROBE = "probe";
     SCHEMA_CREATE = "schema_create";
     SCHEMA_LOCK = "schema_lock";

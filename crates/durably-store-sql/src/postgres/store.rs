@@ -1,6 +1,7 @@
 //! Where the commands get their sessions, and whom they tell.
 
 use crate::error::Trouble;
+use crate::postgres::home::Home;
 use crate::postgres::open::Ground;
 use crate::postgres::session::PgSession;
 use crate::store::{Purpose, Server};
@@ -15,6 +16,10 @@ impl Server for Ground {
 
     fn name(&self) -> &str {
         &self.store
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
     }
 
     async fn session(&self, purpose: Purpose) -> Result<PgSession, Trouble> {

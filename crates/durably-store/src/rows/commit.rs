@@ -91,7 +91,7 @@ impl State {
         if let Base::New(new) = &commit.base {
             self.keys
                 .extend(new.check.key.clone().map(|k| ((new.identity.tenant.clone(), k), run)));
-            self.runs.insert(run, RunRecord::new((**new).clone(), now));
+            self.runs.insert(run, Box::new(RunRecord::new((**new).clone(), now)));
         }
         self.write_record(commit, now);
         let eager = self.write_rows(who, commit, now);
@@ -121,13 +121,19 @@ impl State {
         }
     }
 
-    fn write_record(&mut self, commit: &RunCommit, now: Timestamp) {
-        let record = self.record_mut(commit.run);
-        if !commit.events.is_empty() {
-            let (first, events) = (record.head.next(), commit.events.clone());
-            record.head = Seq(record.head.0 + events.len() as u64);
+    /// Keeps the events of a commit that was done.
+    pub(crate) fn record(&mut self, commit: &RunCommit, now: Timestamp) {
+        let Some(record) = self.runs.get_mut(&commit.run) else { return };
+        let events = commit.events.clone();
+        if !events.is_empty() {
+            let first = Seq(record.head.0 + 1 - events.len() as u64);
             record.history.push(HistoryRow { first, commit: commit.id, events, at: now });
         }
+    }
+
+    fn write_record(&mut self, commit: &RunCommit, now: Timestamp) {
+        let record = self.record_mut(commit.run);
+        record.head = Seq(record.head.0 + commit.events.len() as u64);
         record.inbox_used = record.inbox_used.max(commit.inbox_used);
         let Some(summary) = &commit.summary else {
             return;

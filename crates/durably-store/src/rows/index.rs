@@ -36,6 +36,15 @@ impl Rows {
         self.0.insert(free, row);
     }
 
+    /// Takes out those that a condition holds for. Only of a run that is in no [`State`].
+    pub fn remove_all(&mut self, is_it: impl Fn(&Row) -> bool) -> Vec<Box<Row>> {
+        self.0.extract_if(.., |row| is_it(row)).collect()
+    }
+
+    pub(crate) fn mark_all(&mut self, mark: Mark) {
+        self.0.iter_mut().for_each(|row| row.mark = mark);
+    }
+
     /// By place.
     pub fn values(&self) -> impl Iterator<Item = &Row> {
         self.0.iter().map(|row| &**row)
@@ -193,13 +202,23 @@ impl State {
         record.rows.insert(row);
     }
 
-    /// Puts a run in that was read elsewhere.
-    pub fn insert_run(&mut self, record: RunRecord) {
+    /// Puts a run in that was read elsewhere, with the rows that it has.
+    pub fn insert_run(&mut self, record: Box<RunRecord>) {
         let identity = &record.new.identity;
         if let Some(key) = &record.new.check.key {
             self.keys.insert((identity.tenant.clone(), key.clone()), identity.id);
         }
+        for row in record.rows.values() {
+            self.index.note(identity.id, &identity.tenant, row);
+        }
         self.runs.insert(identity.id, record);
+    }
+
+    /// Takes all runs out, by nobody's order, with their rows.
+    pub fn take_runs(&mut self) -> Vec<Box<RunRecord>> {
+        self.index = Index::default();
+        self.keys.clear();
+        std::mem::take(&mut self.runs).into_records()
     }
 
     /// Puts a row in as it was read elsewhere; its run is there.

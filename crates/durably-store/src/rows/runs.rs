@@ -40,10 +40,15 @@ impl Runs {
     }
 
     /// Adds a run that is not there yet.
-    pub(crate) fn insert(&mut self, run: RunId, record: RunRecord) {
+    pub(crate) fn insert(&mut self, run: RunId, record: Box<RunRecord>) {
         let before = self.places.insert(run, self.records.len());
         assert!(before.is_none(), "a run is started once");
-        self.records.push(Box::new(record));
+        self.records.push(record);
+    }
+
+    #[allow(clippy::vec_box, reason = "as they are kept here")]
+    pub(crate) fn into_records(self) -> Vec<Box<RunRecord>> {
+        self.records
     }
 
     /// Whether it is there.

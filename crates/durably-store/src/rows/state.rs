@@ -133,6 +133,16 @@ impl RunRecord {
         }
     }
 
+    /// Forgets what was read or written about it but its own row and its tasks; those are taken to
+    /// be written.
+    pub fn forget_read(&mut self) {
+        self.inbox.clear();
+        self.inbox_ids.clear();
+        self.history.clear();
+        self.changed = false;
+        self.rows.mark_all(Mark::Same);
+    }
+
     pub(crate) fn unread(&self, most: usize) -> Vec<InboxEntry> {
         self.entries(self.inbox_used, most)
     }

@@ -51,8 +51,8 @@ async fn claims_skip_what_others_have_taken() {
     let database = database("skip");
     let ground = with_tasks(&database, 0..10).await;
     let (mut first, mut second) = (session(&ground).await, session(&ground).await);
-    first.begin().await.expect("begins");
-    second.begin().await.expect("begins");
+    first.begin(vec![]).await.expect("begins");
+    second.begin(vec![]).await.expect("begins");
     for session in [&mut first, &mut second] {
         let taken = session.ask(vec![take(3)]).await.expect("tasks").remove(0).len();
         assert_eq!(taken, 3);
@@ -67,7 +67,7 @@ async fn nobody_waits_for_rows_that_he_does_not_name() {
     let database = database("scan");
     let ground = with_tasks(&database, 0..20).await;
     let mut holder = session(&ground).await;
-    holder.begin().await.expect("begins");
+    holder.begin(vec![]).await.expect("begins");
     let lock = |runs: std::ops::Range<u128>| {
         let count = runs.clone().count();
         Call { sql: Sql::TasksLock, params: vec![ids(runs), numbers(1, count)] }
@@ -90,7 +90,7 @@ async fn nobody_waits_for_rows_that_he_does_not_name() {
         delete(100..1000),
     ] {
         let mut session = session(&ground).await;
-        session.begin().await.expect("begins");
+        session.begin(vec![]).await.expect("begins");
         let asked = format!("{call:?}");
         let answer = session.ask(vec![call]).await;
         assert!(answer.is_ok(), "{}: {:?}", &asked[..100.min(asked.len())], answer.err());

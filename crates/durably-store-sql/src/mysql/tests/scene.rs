@@ -68,7 +68,7 @@ pub(super) fn insert(version: i64) -> Call {
 /// How many rows `durable_schema` has for a command that begins now.
 pub(super) async fn count(ground: &Ground) -> usize {
     let mut session = session(ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     let rows = session.ask(vec![load()]).await.expect("an answer").remove(0);
     session.roll_back().await;
     rows.len()

@@ -15,12 +15,12 @@ async fn what_was_finished_is_there_and_what_was_taken_back_is_not() {
     let database = database("session");
     let ground = ground(database.url()).await;
     let mut session = session(&ground).await;
-    let began = session.begin().await.expect("begins");
+    let (began, _) = session.begin(vec![]).await.expect("begins");
     assert_eq!(began.now.0, began.micros / 1000);
     let answers = session.ask(vec![load(), insert(7), load()]).await.expect("answers");
     assert_eq!(answers.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 2]);
     session.finish((10..60).map(insert).collect()).await.expect("finished");
-    let later = session.begin().await.expect("begins again");
+    let (later, _) = session.begin(vec![]).await.expect("begins again");
     assert!(later.micros > began.micros);
     session.ask(vec![insert(8)]).await.expect("an answer");
     session.roll_back().await;
@@ -28,7 +28,7 @@ async fn what_was_finished_is_there_and_what_was_taken_back_is_not() {
     assert_eq!(rows.len(), 52);
     assert_eq!(rows[1].int().expect("a number"), Some(7));
     assert_eq!(rows[1].text().expect("a text").as_deref(), Some("x"));
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     session.ask(vec![insert(9)]).await.expect("an answer");
     drop(session);
     assert_eq!(count(&ground).await, 52, "a transaction that was dropped is taken back");
@@ -52,7 +52,7 @@ async fn a_statement_that_failed_leaves_nothing_to_commit() {
     run(database.url(), "insert into durable_schema values (5, 'x', 'x', 0)").await;
     let holder = locked(&database, 5).await;
     let mut session = session(&ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     session.ask(vec![insert(6)]).await.expect("an answer");
     // The server takes back this statement alone, and would commit the one before.
     let trouble = session.ask(vec![insert(5)]).await.expect_err("the row is locked");
@@ -68,12 +68,12 @@ async fn a_transaction_that_met_another_one_may_be_repeated_on_its_connection() 
     let database = database("repeat");
     let ground = ground(database.url()).await;
     let mut session = session(&ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     session.ask(vec![insert(5)]).await.expect("an answer");
     let trouble = session.ask(vec![insert(5)]).await.expect_err("it is there already");
     assert_eq!(kind(trouble), Kind::Repeat);
     session.roll_back().await;
-    session.begin().await.expect("begins again");
+    session.begin(vec![]).await.expect("begins again");
     session.finish(vec![insert(5)]).await.expect("finished");
     assert_eq!(count(&ground).await, 2);
 }
@@ -88,11 +88,11 @@ async fn a_question_that_was_given_up_is_not_answered_to_somebody_else() {
     };
     for _ in 0..5 {
         let (mut asks, mut begins) = (session(&ground).await, session(&ground).await);
-        asks.begin().await.expect("begins");
+        asks.begin(vec![]).await.expect("begins");
         // Sent, and dropped before the answer.
         proxy.black_hole(Direction::ToClient);
         assert!(asks.ask(vec![load(), load()]).now_or_never().is_none());
-        assert!(begins.begin().now_or_never().is_none());
+        assert!(begins.begin(vec![]).now_or_never().is_none());
         proxy.forward(Direction::ToClient);
         let trouble = asks.ask(vec![load()]).await.expect_err("the connection was given up");
         assert_eq!(kind(trouble), Kind::Refused);
@@ -116,9 +116,9 @@ async fn no_answer_in_time_gives_the_connection_up() {
     let database = database("silent");
     let (proxy, ground) = behind_proxy(&database, "?answer_timeout=1&connect_timeout=1").await;
     let mut open = session(&ground).await;
-    open.begin().await.expect("begins");
+    open.begin(vec![]).await.expect("begins");
     let mut commits = session(&ground).await;
-    commits.begin().await.expect("begins");
+    commits.begin(vec![]).await.expect("begins");
     proxy.black_hole(Direction::ToClient);
     let trouble = open.ask(vec![load()]).await.expect_err("no answer");
     assert_eq!(kind(trouble), Kind::Cut);
@@ -135,9 +135,9 @@ async fn connections_that_were_cut_while_idle_are_replaced() {
     let database = database("cut");
     let (proxy, ground) = behind_proxy(&database, "").await;
     let (mut first, mut second) = (session(&ground).await, session(&ground).await);
-    first.begin().await.expect("begins");
+    first.begin(vec![]).await.expect("begins");
     first.finish(vec![]).await.expect("finished");
-    second.begin().await.expect("begins");
+    second.begin(vec![]).await.expect("begins");
     second.finish(vec![]).await.expect("finished");
     drop((first, second));
     proxy.cut().await;
@@ -154,7 +154,7 @@ async fn a_server_that_became_read_only_is_left_and_found_again() {
     assert_eq!(count(&ground).await, 1);
     run(&server.url(), "set global read_only = on").await;
     let mut writer = session(&ground).await;
-    writer.begin().await.expect("begins");
+    writer.begin(vec![]).await.expect("begins");
     let trouble = writer.finish(vec![insert(5)]).await.expect_err("only to be read");
     assert_eq!(kind(trouble), Kind::Away);
     drop(writer);
@@ -170,7 +170,7 @@ async fn a_server_that_was_killed_and_started_again_is_used_again() {
     let database = Database::on(&server.url(), "killed").expect("a database");
     let ground = ground(database.url()).await;
     let mut open = session(&ground).await;
-    open.begin().await.expect("begins");
+    open.begin(vec![]).await.expect("begins");
     assert_eq!(count(&ground).await, 1);
     server.stop_immediate().expect("stopped");
     let trouble = open.finish(vec![insert(5)]).await.expect_err("nobody there");

@@ -129,12 +129,12 @@ async fn a_pool_of_the_users_may_be_used() {
     let ground = open_given(given, &Hints::default()).await.expect("opens");
     for version in 100..103 {
         let mut session = session(&ground).await;
-        session.begin().await.expect("begins");
+        session.begin(vec![]).await.expect("begins");
         session.finish(vec![insert(version)]).await.expect("writes");
     }
     assert_eq!(pool.status().size, 1);
     let mut dropped = session(&ground).await;
-    dropped.begin().await.expect("begins");
+    dropped.begin(vec![]).await.expect("begins");
     drop(dropped);
     assert_eq!(pool.status().size, 0, "what is unknown does not go back");
 }
@@ -145,11 +145,11 @@ async fn a_server_that_was_cut_off_is_found_again() {
     let proxy = database.proxy().await;
     let ground = ground(&through(&proxy, &database.url())).await;
     let mut first = session(&ground).await;
-    first.begin().await.expect("begins");
+    first.begin(vec![]).await.expect("begins");
     proxy.cut().await;
     first.finish(vec![insert(100)]).await.expect_err("cut");
     drop(first);
     let mut next = session(&ground).await;
-    next.begin().await.expect("begins on a new connection");
+    next.begin(vec![]).await.expect("begins on a new connection");
     next.finish(vec![insert(100)]).await.expect("writes");
 }

@@ -11,7 +11,7 @@ async fn use_it(url: &str) -> Statements {
         async move {
             for round in 0..10 {
                 let mut session = session(ground).await;
-                session.begin().await.expect("begins");
+                session.begin(vec![]).await.expect("begins");
                 let number = 100 + worker * 100 + round;
                 let calls = vec![load(), insert(number), load()];
                 session.ask(calls).await.expect("asks");

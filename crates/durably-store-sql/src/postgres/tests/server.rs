@@ -14,7 +14,7 @@ async fn a_server_that_crashes_is_back_without_restarting_us() {
     let database = Database::on(&server);
     let ground = ground(&database.url()).await;
     let mut before = session(&ground).await;
-    before.begin().await.expect("begins");
+    before.begin(vec![]).await.expect("begins");
     before.ask(vec![insert(100)]).await.expect("writes");
     let idle = session(&ground).await;
     drop(idle);
@@ -28,7 +28,7 @@ async fn a_server_that_crashes_is_back_without_restarting_us() {
     assert!(matches!(error.class(), Class::Transient { .. }), "{error}");
     server.start_again().expect("starts");
     let mut after = session(&ground).await;
-    after.begin().await.expect("begins");
+    after.begin(vec![]).await.expect("begins");
     let rows = after.ask(vec![load()]).await.expect("reads").remove(0);
     assert_eq!(rows.len(), 2, "what was not finished is not there");
 }
@@ -55,7 +55,7 @@ async fn when_the_first_server_may_only_be_read_the_second_is_used() {
     admin.batch_execute("select pg_reload_conf()").await.expect("reloads");
     // A connection that is there hears of it between two transactions.
     loop {
-        before.begin().await.expect("begins");
+        before.begin(vec![]).await.expect("begins");
         if before.ask(vec![insert(100)]).await.is_err() {
             break;
         }

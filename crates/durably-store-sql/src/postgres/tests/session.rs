@@ -17,7 +17,7 @@ fn kind(trouble: &Trouble) -> Kind {
 /// The versions in `durable_schema` that tests wrote.
 async fn versions(ground: &Ground) -> Vec<i64> {
     let mut session = session(ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     let rows = session.ask(vec![load()]).await.expect("reads").remove(0);
     session.finish(vec![]).await.expect("finishes");
     let versions = rows.into_iter().map(|mut row| row.int().expect("a number").expect("one"));
@@ -30,7 +30,7 @@ async fn a_transaction_begins_asks_and_finishes() {
         let database = Database::new("session");
         let ground = ground(&database.url_with(&format!("mode={mode}"))).await;
         let mut session = session(&ground).await;
-        let began = session.begin().await.expect("begins");
+        let (began, _) = session.begin(vec![]).await.expect("begins");
         assert_eq!(began.now.0, began.micros / 1000);
         let answers = session.ask(vec![load(), insert(100), load()]).await.expect("asks");
         let counts: Vec<usize> = answers.iter().map(Vec::len).collect();
@@ -49,14 +49,14 @@ async fn limits_hold_in_both_modes() {
         let database = Database::new("limits");
         let ground = ground(&database.url_with(&format!("mode={mode}&lock_timeout=1"))).await;
         let mut first = session(&ground).await;
-        first.begin().await.expect("begins");
+        first.begin(vec![]).await.expect("begins");
         first.ask(vec![insert(100)]).await.expect("writes");
         let mut second = session(&ground).await;
-        second.begin().await.expect("begins");
+        second.begin(vec![]).await.expect("begins");
         let trouble = second.ask(vec![insert(100)]).await.expect_err("the first has the key");
         assert_eq!(kind(&trouble), Kind::Busy, "{trouble:?}");
         second.roll_back().await;
-        second.begin().await.expect("begins again on the same connection");
+        second.begin(vec![]).await.expect("begins again on the same connection");
         second.roll_back().await;
         first.roll_back().await;
         drop((first, second));
@@ -70,7 +70,7 @@ async fn of_several_statements_the_first_that_fails_is_named_and_nothing_is_done
     let database = Database::new("fails");
     let ground = ground(&database.url()).await;
     let mut session = session(&ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     let trouble = session.finish(vec![insert(100), insert(100), insert(101)]).await;
     let trouble = trouble.expect_err("the key is there twice");
     let context = Context { store: "x", operation: "commit", phase: Phase::Commit };
@@ -86,7 +86,7 @@ async fn after_a_failure_nothing_goes_on() {
     let database = Database::new("goes_on");
     let ground = ground(&database.url()).await;
     let mut session = session(&ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     session.ask(vec![insert(100), insert(100)]).await.expect_err("the key is there twice");
     session.finish(vec![]).await.expect_err("there is nothing to finish");
     drop(session);
@@ -98,13 +98,13 @@ async fn a_transaction_that_is_dropped_is_taken_back() {
     let database = Database::new("dropped");
     let ground = ground(&database.url_with("pool=2")).await;
     let mut open = session(&ground).await;
-    open.begin().await.expect("begins");
+    open.begin(vec![]).await.expect("begins");
     open.ask(vec![insert(100)]).await.expect("writes");
     drop(open);
     assert_eq!(ground.work.size().0, 0, "the connection was given up");
     // Whoever comes next does not see it, and gets the lock.
     let mut next = session(&ground).await;
-    next.begin().await.expect("begins");
+    next.begin(vec![]).await.expect("begins");
     next.finish(vec![insert(100)]).await.expect("writes");
     drop(next);
     assert_eq!(versions(&ground).await, [100]);
@@ -124,15 +124,15 @@ async fn a_future_that_is_dropped_midway_poisons_nothing() {
     let ground = ground(&database.url_with("pool=2")).await;
     for version in 100..120 {
         let mut session = super::scene::session(&ground).await;
-        drop_midway(session.begin()).await;
+        drop_midway(session.begin(vec![])).await;
         drop(session);
         let mut session = super::scene::session(&ground).await;
-        session.begin().await.expect("begins");
+        session.begin(vec![]).await.expect("begins");
         drop_midway(session.ask(vec![load(), insert(version)])).await;
         drop(session);
         assert_eq!(ground.work.size().0, 0, "the connection was given up");
         let mut session = super::scene::session(&ground).await;
-        session.begin().await.expect("begins");
+        session.begin(vec![]).await.expect("begins");
         drop_midway(session.finish(vec![insert(version)])).await;
         drop(session);
     }
@@ -149,7 +149,7 @@ async fn a_lost_answer_to_commit_is_told_from_a_refusal() {
     let context = Context { store: "x", operation: "commit", phase: Phase::Commit };
     for (lost, version) in [(Direction::ToClient, 100), (Direction::ToServer, 110)] {
         let mut session = session(&ground).await;
-        session.begin().await.expect("begins");
+        session.begin(vec![]).await.expect("begins");
         session.ask(vec![insert(version)]).await.expect("writes");
         proxy.black_hole(lost);
         let trouble = session.finish(vec![insert(version + 1)]).await.expect_err("no answer");
@@ -173,7 +173,7 @@ async fn what_breaks_before_the_end_is_sent_is_not_ambiguous() {
     let url = database.url_with("answer_timeout=1&listen=off");
     let ground = ground(&through(&proxy, &url)).await;
     let mut session = session(&ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     proxy.black_hole(Direction::ToClient);
     // This connection has not seen the statement: it is prepared first.
     let trouble = session.finish(vec![insert(100)]).await.expect_err("no answer");
@@ -191,7 +191,7 @@ async fn a_server_that_ends_a_connection_is_away_and_comes_back() {
     let database = Database::new("ended");
     let ground = ground(&database.url()).await;
     let mut session = session(&ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     session.ask(vec![insert(100)]).await.expect("writes");
     let client = database.client().await;
     client
@@ -215,7 +215,7 @@ async fn a_server_that_may_only_be_read_is_left_for_the_next() {
     let database = Database::new("standby");
     let ground = ground(&database.url()).await;
     let mut session = session(&ground).await;
-    session.begin().await.expect("begins");
+    session.begin(vec![]).await.expect("begins");
     // As after a failover: the connection stays, and the server is a standby now.
     session.read_only().await;
     let trouble = session.finish(vec![insert(100)]).await.expect_err("read only");
@@ -240,8 +240,8 @@ async fn a_deadlock_may_be_repeated() {
     let database = Database::new("deadlock");
     let ground = ground(&database.url()).await;
     let (mut one, mut two) = (session(&ground).await, session(&ground).await);
-    one.begin().await.expect("begins");
-    two.begin().await.expect("begins");
+    one.begin(vec![]).await.expect("begins");
+    two.begin(vec![]).await.expect("begins");
     one.ask(vec![insert(100)]).await.expect("writes");
     two.ask(vec![insert(101)]).await.expect("writes");
     let (first, second) = tokio::join!(
