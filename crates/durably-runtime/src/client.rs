@@ -1,6 +1,7 @@
 //! Calls to runs from outside: start, signal, cancel, terminate, wait, read.
 
 use crate::changes::Changes;
+use crate::desk::Desk;
 use crate::environment::Environment;
 use crate::error::RuntimeError;
 use crate::persist::{A_WHILE, persist};
@@ -83,6 +84,8 @@ pub struct Caller {
     pub(crate) store: Arc<dyn Store>,
     /// The engine of this process, if there is one: its starts decide their first turn at once.
     pub(crate) engine: Option<Arc<Shared>>,
+    /// Where starts go without an engine.
+    pub(crate) desk: Arc<Desk>,
 }
 
 impl std::fmt::Debug for Caller {
@@ -94,12 +97,13 @@ impl std::fmt::Debug for Caller {
 impl Caller {
     /// Calls through a store.
     pub fn new(environment: Arc<dyn Environment>, store: Arc<dyn Store>) -> Caller {
-        Caller { environment, store, engine: None }
+        let desk = Arc::new(Desk::new(environment.clone(), store.clone()));
+        Caller { environment, store, engine: None, desk }
     }
 
     pub(crate) fn of_engine(shared: &Arc<Shared>) -> Caller {
-        let (environment, store) = (shared.environment.clone(), shared.store.clone());
-        Caller { environment, store, engine: Some(shared.clone()) }
+        let engine = Some(shared.clone());
+        Caller { engine, ..Caller::new(shared.environment.clone(), shared.store.clone()) }
     }
 
     /// The store behind it.

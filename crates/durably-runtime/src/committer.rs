@@ -2,11 +2,14 @@
 //! way. No artificial delay: an idle engine commits one at once. A store may want more than one batch
 //! under way.
 
+use crate::environment::Environment;
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
-use durably_store::{Class, CommitAnswer, RunCommit, StoreError};
+use durably_kernel::WorkerId;
+use durably_store::{Class, CommitAnswer, RunCommit, Store, StoreError};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The most commits in one transaction.
@@ -93,57 +96,93 @@ impl Commits {
     }
 }
 
-impl Shared {
-    /// Has a run's change committed, together with others. Not for callers that may give up
-    /// waiting: others wait for the same batch.
-    pub(crate) async fn commit(self: &Arc<Self>, commit: RunCommit) -> Verdict {
-        let Some((begins, answer)) = self.submit(commit) else {
-            return Verdict::Failed(stopped());
-        };
-        if begins {
-            // Where nobody else commits meanwhile this saves a task.
-            if let Some(batch) = self.commits.next() {
-                let busy = Busy(self);
-                commit_batch(self, batch).await;
-                drop(busy);
-                if self.commits.go_on() {
-                    self.environment.spawn(Box::pin(run(self.clone())));
-                }
+/// Who commits: an engine, or a client of the store.
+pub(crate) trait Commit: Send + Sync + 'static {
+    fn environment(&self) -> &Arc<dyn Environment>;
+    fn store(&self) -> &Arc<dyn Store>;
+    fn commits(&self) -> &Commits;
+    /// The process in the store's eyes, if it is one.
+    fn who(&self) -> Option<WorkerId>;
+    /// How long a store that is away is waited for.
+    fn patience(&self) -> Duration;
+    fn has_ended(&self) -> bool;
+}
+
+impl Commit for Shared {
+    fn environment(&self) -> &Arc<dyn Environment> {
+        &self.environment
+    }
+
+    fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    fn commits(&self) -> &Commits {
+        &self.commits
+    }
+
+    fn who(&self) -> Option<WorkerId> {
+        Some(Shared::who(self))
+    }
+
+    fn patience(&self) -> Duration {
+        FOR_EVER
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+}
+
+/// Has a run's change committed, together with others. Not for callers that may give up waiting:
+/// others wait for the same batch.
+pub(crate) async fn commit_in_group(by: &Arc<impl Commit>, commit: RunCommit) -> Verdict {
+    let Some((begins, answer)) = submit(by.as_ref(), commit) else {
+        return Verdict::Failed(stopped());
+    };
+    if begins {
+        // Where nobody else commits meanwhile this saves a task.
+        if let Some(batch) = by.commits().next() {
+            let busy = Busy(by);
+            commit_batch(by.as_ref(), batch).await;
+            drop(busy);
+            if by.commits().go_on() {
+                by.environment().spawn(Box::pin(run(by.clone())));
             }
         }
-        // Nobody answers if whoever committed it panicked: what became of it is not known.
-        answer.await.unwrap_or(Verdict::Ambiguous)
     }
+    // Nobody answers if whoever committed it panicked: what became of it is not known.
+    answer.await.unwrap_or(Verdict::Ambiguous)
+}
 
-    /// As [`Shared::commit`], for a caller that may be dropped while it waits.
-    pub(crate) async fn commit_apart(self: &Arc<Self>, commit: RunCommit) -> Verdict {
-        let Some((begins, answer)) = self.submit(commit) else {
-            return Verdict::Failed(stopped());
-        };
-        if begins {
-            self.environment.spawn(Box::pin(run(self.clone())));
-        }
-        answer.await.unwrap_or(Verdict::Ambiguous)
+/// As [`commit_in_group`], for a caller that may be dropped while it waits.
+pub(crate) async fn commit_apart(by: &Arc<impl Commit>, commit: RunCommit) -> Verdict {
+    let Some((begins, answer)) = submit(by.as_ref(), commit) else {
+        return Verdict::Failed(stopped());
+    };
+    if begins {
+        by.environment().spawn(Box::pin(run(by.clone())));
     }
+    answer.await.unwrap_or(Verdict::Ambiguous)
+}
 
-    /// Whether we must begin to commit, and where the answer comes; none in an engine that ended.
-    fn submit(&self, commit: RunCommit) -> Option<(bool, oneshot::Receiver<Verdict>)> {
-        if self.ended.is_cancelled() {
-            return None;
-        }
-        let (reply, answer) = oneshot::channel();
-        Some((self.commits.push(commit, reply), answer))
+/// Whether we must begin to commit, and where the answer comes; none in an engine that ended.
+fn submit(by: &impl Commit, commit: RunCommit) -> Option<(bool, oneshot::Receiver<Verdict>)> {
+    if by.has_ended() {
+        return None;
     }
+    let (reply, answer) = oneshot::channel();
+    Some((by.commits().push(commit, reply), answer))
 }
 
 /// Whoever commits a batch. A panic in the store must not keep all others from committing: they
 /// are then committed by a task of their own.
-struct Busy<'a>(&'a Arc<Shared>);
+struct Busy<'a, C: Commit>(&'a Arc<C>);
 
-impl Drop for Busy<'_> {
+impl<C: Commit> Drop for Busy<'_, C> {
     fn drop(&mut self) {
-        if std::thread::panicking() && self.0.commits.go_on() {
-            self.0.environment.spawn(Box::pin(run(self.0.clone())));
+        if std::thread::panicking() && self.0.commits().go_on() {
+            self.0.environment().spawn(Box::pin(run(self.0.clone())));
         }
     }
 }
@@ -153,26 +192,26 @@ fn stopped() -> StoreError {
 }
 
 /// Takes all there are, commits them, and again until there are none.
-async fn run(shared: Arc<Shared>) {
-    while let Some(batch) = shared.commits.next() {
-        if shared.ended.is_cancelled() {
+async fn run(by: Arc<impl Commit>) {
+    while let Some(batch) = by.commits().next() {
+        if by.has_ended() {
             let stopped = || Verdict::Failed(stopped());
             batch.replies.into_iter().for_each(|one| reply(one, stopped()));
             continue;
         }
-        let _busy = Busy(&shared);
-        commit_batch(&shared, batch).await;
+        let _busy = Busy(&by);
+        commit_batch(by.as_ref(), batch).await;
     }
 }
 
 /// A batch that fails for another reason than the store's absence is tried in halves, so that one
 /// bad member does not fail the others.
-async fn commit_batch(shared: &Shared, batch: Batch) {
+async fn commit_batch(by: &impl Commit, batch: Batch) {
     let mut stack = vec![batch];
     while let Some(Batch { commits, mut replies }) = stack.pop() {
         let commits = Arc::new(commits);
-        let call = || shared.store.commit(Some(shared.who()), commits.clone());
-        let result = persist(shared.environment.as_ref(), FOR_EVER, call).await;
+        let call = || by.store().commit(by.who(), commits.clone());
+        let result = persist(by.environment().as_ref(), by.patience(), call).await;
         match result {
             Ok(answers) => {
                 for (one, answer) in replies.drain(..).zip(answers) {
@@ -180,14 +219,16 @@ async fn commit_batch(shared: &Shared, batch: Batch) {
                 }
                 if let Ok(mut commits) = Arc::try_unwrap(commits) {
                     commits.clear();
-                    shared.commits.done(commits, replies);
+                    by.commits().done(commits, replies);
                 }
             }
             Err(error) if error.class() == Class::Ambiguous => {
                 tracing::warn!(%error, "the answer to a commit was lost; looking it up");
                 replies.into_iter().for_each(|one| reply(one, Verdict::Ambiguous));
             }
-            Err(error) if replies.len() == 1 => {
+            Err(error)
+                if replies.len() == 1 || matches!(error.class(), Class::Transient { .. }) =>
+            {
                 replies.into_iter().for_each(|one| reply(one, Verdict::Failed(error.clone())));
             }
             Err(_) => {

@@ -22,6 +22,7 @@ mod clock;
 mod coded;
 mod coder;
 mod committer;
+mod desk;
 mod eager;
 mod engine;
 mod environment;

@@ -4,6 +4,7 @@
 use crate::actor::Actor;
 use crate::actor::deliver_orphans;
 use crate::cache::View;
+use crate::committer::commit_in_group;
 use crate::host::panic_text;
 use crate::persist::{FOR_EVER, persist};
 use crate::shared::Shared;
@@ -182,7 +183,7 @@ impl Actor {
             // Whatever the answer: if the claim still stood, the run is parked; if not, somebody
             // else holds it. A lost answer is repaired by the row's deadline.
             self.shared.hands.set_committing(&[claim], true);
-            let _ = self.shared.commit(commit).await;
+            let _ = commit_in_group(&self.shared, commit).await;
         }
         self.shared.hands.let_go(&claim);
         self.unread.clear();

@@ -2,6 +2,7 @@
 
 use crate::actor::{Actor, Begun, Hold};
 use crate::committer::Verdict;
+use crate::committer::commit_in_group;
 use crate::eager::Eager;
 use crate::execute::OfRun;
 use crate::hands::InHand;
@@ -33,7 +34,7 @@ impl Actor {
         let sent = self.shared.environment.monotonic();
         let shared = self.shared.clone();
         let naming = shared.hands.committing(&offers.admitted, held.as_slice());
-        let verdict = shared.commit(commit).await;
+        let verdict = commit_in_group(&shared, commit).await;
         let answered = self.shared.environment.monotonic();
         let took = answered.saturating_sub(sent);
         let late = self.shared.settings.is_late(took, None);

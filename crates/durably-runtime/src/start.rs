@@ -3,7 +3,7 @@
 
 use crate::cache::View;
 use crate::client::{Caller, StartRequest, Started, still_lost};
-use crate::committer::Verdict;
+use crate::committer::{Commit, Verdict, commit_apart};
 use crate::eager::Eager;
 use crate::error::RuntimeError;
 use crate::execute::OfRun;
@@ -104,7 +104,14 @@ impl Caller {
     async fn now(&self) -> Result<Timestamp, RuntimeError> {
         match self.shared() {
             Some(shared) => Ok(shared.moment().now),
-            None => Ok(self.ask(|| self.store.now()).await?),
+            None => match self.desk.now() {
+                Some(now) => Ok(now),
+                None => {
+                    let now = self.ask(|| self.store.now()).await?;
+                    self.desk.hear(now);
+                    Ok(now)
+                }
+            },
         }
     }
 
@@ -154,18 +161,32 @@ impl Caller {
         commit
     }
 
-    /// Starts of an engine share transactions with its other commits.
+    /// Starts share transactions: those of an engine with its other commits.
     async fn commit_start(&self, commit: &RunCommit) -> Result<CommitAnswer, StoreError> {
-        let Some(shared) = self.shared() else {
-            let answers =
-                self.insist(|| self.store.commit(None, vec![commit.clone()].into())).await?;
-            return answers.into_iter().next().ok_or_else(|| lost("the answer was empty"));
-        };
+        match self.shared() {
+            Some(shared) => self.commit_start_by(shared, commit).await,
+            None => {
+                let answer = self.commit_start_by(&self.desk, commit).await?;
+                if let CommitAnswer::Committed(committed) = &answer {
+                    self.desk.hear(committed.now);
+                }
+                Ok(answer)
+            }
+        }
+    }
+
+    async fn commit_start_by(
+        &self,
+        by: &Arc<impl Commit>,
+        commit: &RunCommit,
+    ) -> Result<CommitAnswer, StoreError> {
+        // Whoever loses patience with the store before that says more about why.
+        let longest = if by.patience() < A_WHILE * 2 { A_WHILE * 2 } else { A_WHILE };
         for lost_before in 0..LOST_MAX {
             let verdict = tokio::select! {
                 biased;
-                verdict = shared.commit_apart(commit.clone()) => verdict,
-                () = self.environment.sleep(A_WHILE) => {
+                verdict = commit_apart(by, commit.clone()) => verdict,
+                () = self.environment.sleep(longest) => {
                     return Err(lost("the store did not answer in time; whether the run is started is not known"));
                 }
             };

@@ -16,6 +16,7 @@ mod eager;
 mod error;
 mod field;
 mod find;
+mod floors;
 mod kept;
 mod life;
 mod load;

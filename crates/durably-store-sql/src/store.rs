@@ -9,6 +9,7 @@ use crate::error::{Context, Phase, Trouble};
 use crate::find::{
     Examine, FindHistory, FindInbox, FindLetters, FindRun, FindRuns, FindTasks, FindWorkers,
 };
+use crate::floors::Floors;
 use crate::kept::Keeper;
 use crate::life::{Ask, Beats, Drain, HandBacks, Leave, Register};
 use crate::load::Load;
@@ -50,6 +51,9 @@ pub(crate) trait Server: Send + Sync + 'static {
     /// Which store, without secrets.
     fn name(&self) -> &str;
 
+    /// A transaction in which a task becomes ready takes no longer than this, mostly.
+    fn claim_margin(&self) -> Duration;
+
     /// Where its connections live.
     fn home(&self) -> &Home;
 
@@ -74,6 +78,7 @@ struct Inner<V: Server> {
     sweeps: AtomicU32,
     /// What is known of the runs that processes of this store hold.
     keeper: Keeper,
+    floors: Floors,
 }
 
 /// What a transaction came to, and what to hint at.
@@ -82,8 +87,8 @@ type Done<T> = (T, Gathered);
 impl<V: Server> SqlStore<V> {
     pub(crate) fn new(server: V, hints: Hints) -> SqlStore<V> {
         let registered = Mutex::new(BTreeMap::new());
-        let (sweeps, keeper) = (AtomicU32::new(0), Keeper::default());
-        SqlStore(Arc::new(Inner { server, hints, registered, sweeps, keeper }))
+        let (sweeps, keeper, floors) = (AtomicU32::new(0), Keeper::default(), Floors::default());
+        SqlStore(Arc::new(Inner { server, hints, registered, sweeps, keeper, floors }))
     }
 
     /// A command in a task of its own: whoever asked may go away, the transaction does not stop in
@@ -199,6 +204,18 @@ impl<V: Server> Inner<V> {
         trouble.into_error(Context { store: self.server.name(), operation, phase })
     }
 
+    async fn claim(&self, call: ClaimCall) -> Result<Claimed, StoreError> {
+        let knowing = self.floors.begin();
+        let (lanes, margin) = (Mutex::new(knowing.lanes.clone()), self.server.claim_margin());
+        let claims = Claims { call, lanes, margin };
+        let answer = self.execute(&claims).await;
+        match &answer {
+            Ok(_) => self.floors.end(&knowing, claims.lanes.into_inner()),
+            Err(_) => self.floors.forget(),
+        }
+        answer
+    }
+
     /// Members whose run is locked by somebody else follow in a transaction that waits.
     async fn commit(
         &self,
@@ -282,7 +299,8 @@ impl<V: Server> Store for SqlStore<V> {
     }
 
     fn claim(&self, call: ClaimCall) -> Answer<'_, Claimed> {
-        self.command(Claims { call })
+        let inner = self.0.clone();
+        self.run(Claims::NAME, async move { inner.claim(call).await })
     }
 
     fn load(&self, call: LoadCall) -> Answer<'_, Option<Loaded>> {

@@ -16,6 +16,7 @@ use durably_kernel::{Place, RunId, RunStatus, TaskState, Timestamp, WorkerId};
 use durably_store::rows::{At, Mark, Row, RunRecord, State, UNREAD_MAX, WorkerRecord};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Which of a run's places are known, with or without a task.
 #[derive(Debug)]
@@ -65,10 +66,15 @@ impl Before {
     }
 }
 
+/// So many rows can become ready in a microsecond and keep their order.
+const ORDERS: i64 = 1024;
+
 /// One command at work.
 pub(crate) struct Work<'s, S: Session> {
     pub(crate) session: &'s mut S,
     pub(crate) now: Timestamp,
+    /// The database's time when the transaction began.
+    micros: i64,
     pub(crate) state: State,
     /// Statements to send with the changes.
     pub(crate) also: Vec<Call>,
@@ -87,14 +93,18 @@ impl<'s, S: Session> Work<'s, S> {
         began: Began,
         opened: Vec<(Sql, Vec<S::Row>)>,
     ) -> Work<'s, S> {
-        // So many rows can become ready in a microsecond and keep their order.
-        const READY_MAX: i64 = 1024;
-        let order = began.micros.saturating_mul(READY_MAX);
+        let order = began.micros.saturating_mul(ORDERS);
         let mut state = State::default();
         state.order = u64::try_from(order).unwrap_or(0);
         let (also, traces, before) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (now, stamp) = (began.now, rand::random());
-        Work { session, now, state, also, traces, opened, stamp, before }
+        Work { session, now, micros: began.micros, state, also, traces, opened, stamp, before }
+    }
+
+    /// The order number of what became ready so long before this transaction.
+    pub(crate) fn order_before(&self, time: Duration) -> i64 {
+        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        self.micros.saturating_sub(micros).saturating_mul(ORDERS)
     }
 
     /// The rows that one of the command's first questions was answered with; none if it was not

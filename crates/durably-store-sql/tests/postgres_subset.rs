@@ -23,7 +23,7 @@ impl Fixture for SubsetFixture {
 
     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
         Box::pin(async move {
-            let params = "&isolation=serializable&listen=off&prefix=app_";
+            let params = "&isolation=serializable&listen=off&prefix=app_&claim_margin=0";
             let url = [self.database.url(), params].concat();
             postgres::open(&url, self.clock.clone()).await.expect("the store opens")
         })

@@ -11,6 +11,7 @@ use crate::postgres::home::Home;
 use crate::text::{Dialect, Texts};
 use durably_store::{Clock, StoreError};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Connections for people's questions; they do not take those of the work.
 const READERS: usize = 2;
@@ -20,6 +21,7 @@ pub(crate) struct Ground {
     pub(crate) work: Connections,
     pub(crate) read: Connections,
     pub(crate) home: Arc<Home>,
+    pub(crate) claim_margin: Duration,
     /// The store, without secrets.
     pub(crate) store: String,
 }
@@ -52,9 +54,10 @@ async fn open_for(
     let home = Arc::new(home);
     let prepared = prepare(access, &settings, &home, &clock).await;
     let wrong = prepared.map_err(|trouble| trouble.into_error(context))?;
+    let claim_margin = settings.claim_margin;
     let ground = build(settings, home.clone(), clock);
     let (work, read) = ground.map_err(|trouble| trouble.into_error(context))?;
-    Ok((Ground { work, read, home, store }, wrong))
+    Ok((Ground { work, read, home, claim_margin, store }, wrong))
 }
 
 fn build(

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const SCHEMES: [&str; 2] = ["mysql", "mariadb"];
 const EXAMPLE: &str = "mysql://USER:PASSWORD@HOST:PORT/DATABASE";
-const KNOWN: &str = "prefix, pool, sslmode, sslrootcert, connect_timeout, answer_timeout, \
+const KNOWN: &str = "prefix, pool, sslmode, sslrootcert, connect_timeout, answer_timeout, claim_margin, \
                      lock_timeout, unsafe";
 
 /// Whether and how a connection is encrypted.
@@ -42,6 +42,7 @@ pub(crate) struct Settings {
     /// How long the server may take to answer.
     pub(crate) answer_max: Duration,
     pub(crate) lock_max: Duration,
+    pub(crate) claim_margin: Duration,
     /// How long a connection is kept that nobody uses.
     pub(crate) idle_max: Duration,
     /// Whether a server that may lose what it acknowledged is taken all the same.
@@ -130,6 +131,7 @@ fn settings_of(parts: Parts) -> Result<Settings, Problem> {
     let connect_max = seconds(params.number("connect_timeout", 1..=300)?, 5);
     let answer_max = seconds(params.number("answer_timeout", 1..=3600)?, 30);
     let lock_max = seconds(params.number("lock_timeout", 1..=3600)?, 10);
+    let claim_margin = params.number("claim_margin", 0..=3_600_000)?.unwrap_or(1_000);
     let lax = params.choice("unsafe", &[("allowed", true)])?.unwrap_or(false);
     params.end(KNOWN)?;
     Ok(Settings {
@@ -144,6 +146,7 @@ fn settings_of(parts: Parts) -> Result<Settings, Problem> {
         connect_max,
         answer_max,
         lock_max,
+        claim_margin: Duration::from_millis(claim_margin.into()),
         idle_max: Duration::from_secs(300),
         lax,
     })

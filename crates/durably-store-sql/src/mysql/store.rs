@@ -6,6 +6,7 @@ use crate::mysql::session::MySession;
 use crate::postgres::home::Home;
 use crate::store::{Purpose, Server};
 use durably_store::Gathered;
+use std::time::Duration;
 
 impl Server for Ground {
     type Session = MySession;
@@ -16,6 +17,10 @@ impl Server for Ground {
 
     fn name(&self) -> &str {
         &self.store
+    }
+
+    fn claim_margin(&self) -> Duration {
+        self.claim_margin
     }
 
     fn home(&self) -> &Home {

@@ -15,6 +15,7 @@ use crate::session::Fields;
 use crate::text::{Dialect, Texts};
 use durably_store::{Clock, Hints, StoreError};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_postgres::Client;
 
 /// The oldest server that is tried.
@@ -31,6 +32,7 @@ pub(crate) struct Ground {
     /// Tells other processes, and hears from them; none if the store only polls.
     pub(crate) herald: Option<Herald>,
     pub(crate) home: Arc<Home>,
+    pub(crate) claim_margin: Duration,
     /// The store, as errors name it.
     pub(crate) store: String,
 }
@@ -82,7 +84,8 @@ async fn open_for(
     };
     let work = Connections::new(connector.clone(), settings.pool, manner.clone());
     let read = Connections::new(connector.clone(), READERS, manner);
-    Ok((Ground { work, read, herald, home, store }, wrong))
+    let claim_margin = settings.claim_margin;
+    Ok((Ground { work, read, herald, home, claim_margin, store }, wrong))
 }
 
 /// A pool of the user's, and what its connections cannot tell.
@@ -116,7 +119,7 @@ pub(crate) async fn open_given(given: Given<'_>, hints: &Hints) -> Result<Ground
         Schema { client: &client, naming: &settings.naming, clock: &clock }.migrate().await
     };
     prepared.await.map_err(|trouble| trouble.into_error(context))?;
-    let home = home(&store)?;
+    let (home, claim_margin) = (home(&store)?, settings.claim_margin);
     let herald = match settings.listen {
         false => None,
         true => {
@@ -124,7 +127,7 @@ pub(crate) async fn open_given(given: Given<'_>, hints: &Hints) -> Result<Ground
             Some(Herald::start(connector, Statements::Prepared, hints))
         }
     };
-    Ok(Ground { read: work.clone(), work, herald, home, store })
+    Ok(Ground { read: work.clone(), work, herald, home, claim_margin, store })
 }
 
 fn home(store: &str) -> Result<Arc<Home>, StoreError> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 const EXAMPLE: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 const KNOWN: &str = "schema, prefix, pool, mode, direct, listen, isolation, sslmode, sslrootcert, \
-                     connect_timeout, answer_timeout, lock_timeout, target_session_attrs, \
+                     connect_timeout, answer_timeout, lock_timeout, claim_margin, target_session_attrs, \
                      application_name, unsafe";
 
 /// Whether and how a connection is encrypted.
@@ -50,6 +50,7 @@ pub(crate) struct Settings {
     /// How long the server may take to answer.
     pub(crate) answer_max: Duration,
     pub(crate) lock_max: Duration,
+    pub(crate) claim_margin: Duration,
     /// Whether a server that may lose what it acknowledged is taken all the same.
     pub(crate) lax: bool,
 }
@@ -155,6 +156,7 @@ fn settings_of(parts: Parts) -> Result<Settings, Problem> {
     let connect_max = seconds(params.number("connect_timeout", 1..=300)?, 5);
     let answer_max = seconds(params.number("answer_timeout", 1..=3600)?, 30);
     let lock_max = seconds(params.number("lock_timeout", 1..=3600)?, 10);
+    let claim_margin = params.number("claim_margin", 0..=3_600_000)?.unwrap_or(1_000);
     // The only one that makes sense; people have it in their URLs.
     params.choice("target_session_attrs", &[("read-write", ()), ("primary", ())])?;
     let lax = params.choice("unsafe", &[("allowed", true)])?.unwrap_or(false);
@@ -178,6 +180,7 @@ fn settings_of(parts: Parts) -> Result<Settings, Problem> {
         connect_max,
         answer_max,
         lock_max,
+        claim_margin: Duration::from_millis(claim_margin.into()),
         lax,
     })
 }

@@ -42,8 +42,9 @@ fn ids(runs: std::ops::Range<u128>) -> Param {
 
 fn take(most: i64) -> Call {
     let key = vec![words("q", 1), words("activity", 1), words("n", 1), numbers(0, 1)];
-    let rest = vec![words("a", 1), numbers(most, 1), Param::Int(Some(0)), Param::Int(Some(0))];
-    Call { sql: Sql::ClaimTake, params: [key, rest].concat() }
+    let lane = vec![words("a", 1), numbers(0, 1), numbers(most, 1)];
+    let level = vec![Param::Int(Some(0)), Param::Int(Some(0))];
+    Call { sql: Sql::ClaimTake, params: [key, lane, level].concat() }
 }
 
 #[tokio::test]
