@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 /// A node that was away gets what it lacks, or a whole copy.
 const SYNCED_MAX: Duration = Duration::from_secs(90);
+const STARTS_MAX: usize = 3;
 
 /// What a node says of itself.
 const STATE: &str = "SELECT GROUP_CONCAT(variable_value ORDER BY variable_name SEPARATOR ' nodes, ') \
@@ -27,6 +28,21 @@ impl Galera {
     ///
     /// If Galera or rsync is not installed, or a node does not start.
     pub fn start(nodes: usize, options: &ServerOptions) -> Result<Galera, TestbedError> {
+        let mut tries = 1;
+        loop {
+            match Galera::start_once(nodes, options) {
+                // Somebody else may have taken one of the ports that the nodes have among themselves.
+                Err(TestbedError::NotStarted { .. } | TestbedError::NotSynced { .. })
+                    if tries < STARTS_MAX =>
+                {
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn start_once(nodes: usize, options: &ServerOptions) -> Result<Galera, TestbedError> {
         let library = galera()?.display().to_string();
         let ports = (0..nodes).map(|_| free_port()).collect::<Result<Vec<u16>, _>>()?;
         let places: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();

@@ -113,7 +113,7 @@ impl Connector {
                     return Ok(made);
                 }
                 Recorded::Node(name) => {
-                    if let Some(other) = self.connect_to_node(name).await {
+                    if let Some(other) = self.connect_to_node(name).await? {
                         return Ok(other);
                     }
                 }
@@ -127,18 +127,22 @@ impl Connector {
         Err(Trouble::server(Kind::Away, "the node that is written to changes all the time"))
     }
 
-    /// A connection to the node with a name, if it is among the servers and can be written.
-    async fn connect_to_node(&self, name: &str) -> Option<Made> {
+    /// A connection to the node with a name, if it is among the servers and can be written. One that
+    /// only has no connection left is not gone: nobody may take its place for that.
+    async fn connect_to_node(&self, name: &str) -> Result<Option<Made>, Trouble> {
+        let mut busy = None;
         for (at, host) in self.settings.hosts.iter().enumerate() {
-            if let Ok(mut made) = self.connect_to(host.clone(), Need::Write).await
-                && made.facts.node() == Some(name)
-            {
-                self.foremost.store(at, Ordering::Relaxed);
-                made.line.node = Some(name.to_owned());
-                return Some(made);
+            match self.connect_to(host.clone(), Need::Write).await {
+                Ok(mut made) if made.facts.node() == Some(name) => {
+                    self.foremost.store(at, Ordering::Relaxed);
+                    made.line.node = Some(name.to_owned());
+                    return Ok(Some(made));
+                }
+                Err(trouble @ Trouble::Server { kind: Kind::Busy, .. }) => busy = Some(trouble),
+                Ok(_) | Err(_) => {}
             }
         }
-        None
+        busy.map_or(Ok(None), Err)
     }
 
     async fn connect_to(&self, host: Host, need: Need) -> Result<Made, Trouble> {

@@ -1,6 +1,7 @@
 //! Nodes of a cluster that all take writes: one of them is written to.
 
-use super::scene::{client, ground, session};
+use super::scene::{client, ground, insert, kind, session};
+use crate::error::Kind;
 use crate::mysql::open::Ground;
 use crate::session::Session;
 use durably_testbed::{Database, Galera, ServerOptions};
@@ -50,12 +51,21 @@ async fn all_write_to_the_node_that_is_recorded() {
     // An administrator moves everybody.
     record(&nodes, "n2").await;
     assert_eq!((node(&early).await, node(&late).await), ("n2".into(), "n2".into()));
-    // What began before goes on: the cluster finds what it collides with.
-    let mut old = session(&early).await;
-    old.begin().await.expect("begins");
+    // What began before goes on, unless it collides with what others have done.
+    let (mut harmless, mut colliding) = (session(&early).await, session(&early).await);
+    harmless.begin().await.expect("begins");
+    colliding.begin().await.expect("begins");
+    colliding.ask(vec![insert(5)]).await.expect("written, and not committed");
     record(&nodes, "n1").await;
-    old.finish(vec![]).await.expect("finished");
-    drop(old);
+    let mut other = session(&late).await;
+    other.begin().await.expect("begins");
+    assert_eq!(other.node(), Some("n1"));
+    other.finish(vec![insert(5)]).await.expect("finished: the other node knows nothing of it");
+    assert_eq!(recorded(&nodes[1]).await, "n1", "and has it now");
+    let trouble = colliding.finish(vec![]).await.expect_err("somebody else was quicker");
+    assert_eq!(kind(trouble), Kind::Repeat);
+    harmless.finish(vec![]).await.expect("finished");
+    drop((harmless, colliding, other));
     assert_eq!((node(&early).await, node(&late).await), ("n1".into(), "n1".into()));
     // One that is out of reach is replaced by the first that is not, for all.
     record(&nodes, "gone").await;

@@ -2,10 +2,10 @@
 
 use crate::common::until;
 use crate::common::work::MANY;
-use durably::{Client, ClientError, RunError, RunId};
+use durably::{Client, ClientError, Code, RunError, RunId, RunQuery, RunStatus};
 use durably_runtime::RuntimeError;
 use durably_store::Class;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -16,24 +16,37 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs that are started one after the other by several callers.
 pub(crate) struct Load {
-    acknowledged: Arc<Mutex<Vec<RunId>>>,
-    over: Arc<AtomicBool>,
+    book: Arc<Book>,
     callers: Vec<JoinHandle<()>>,
+}
+
+/// What callers write down.
+#[derive(Default)]
+struct Book {
+    acknowledged: Mutex<Vec<RunId>>,
+    /// Runs that the store does not know any more.
+    gone: AtomicUsize,
+    over: AtomicBool,
+}
+
+/// What became of a run that was waited for.
+#[derive(PartialEq, Eq)]
+enum End {
+    Completed,
+    Gone,
 }
 
 impl Load {
     pub(crate) fn start(client: &Client) -> Load {
-        let (acknowledged, over) = (Arc::default(), Arc::new(AtomicBool::new(false)));
+        let book = Arc::<Book>::default();
         let callers = (0..CALLERS)
-            .map(|caller| {
-                tokio::spawn(go_on(client.clone(), caller, Arc::clone(&acknowledged), over.clone()))
-            })
+            .map(|caller| tokio::spawn(go_on(client.clone(), caller, book.clone())))
             .collect();
-        Load { acknowledged, over, callers }
+        Load { book, callers }
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.acknowledged.lock().unwrap().len()
+        self.book.acknowledged.lock().unwrap().len()
     }
 
     pub(crate) async fn reaches(&self, count: usize) {
@@ -43,34 +56,51 @@ impl Load {
     /// A run from its start to its end, beginning now.
     pub(crate) async fn whole_run(&self, client: &Client) {
         let run = start(client, &format!("whole-{}", self.count())).await;
-        self.acknowledged.lock().unwrap().push(run);
-        complete(client, run).await;
+        self.book.acknowledged.lock().unwrap().push(run);
+        assert!(complete(client, run).await == End::Completed, "{run} is gone");
     }
 
-    /// Ends it, when everything that was started is completed; gives what was acknowledged.
-    pub(crate) async fn end(self) -> Vec<RunId> {
-        self.over.store(true, Ordering::SeqCst);
+    /// Ends it, when everything that was started is completed or gone; gives what was acknowledged,
+    /// and how much of it callers missed.
+    pub(crate) async fn end(self) -> (Vec<RunId>, usize) {
+        self.book.over.store(true, Ordering::SeqCst);
         for caller in self.callers {
             caller.await.unwrap();
         }
-        std::mem::take(&mut self.acknowledged.lock().unwrap())
+        let acknowledged = std::mem::take(&mut *self.book.acknowledged.lock().unwrap());
+        (acknowledged, self.book.gone.load(Ordering::SeqCst))
     }
 }
 
-async fn go_on(
-    client: Client,
-    caller: u32,
-    acknowledged: Arc<Mutex<Vec<RunId>>>,
-    over: Arc<AtomicBool>,
-) {
+async fn go_on(client: Client, caller: u32, book: Arc<Book>) {
     for n in 0.. {
-        if over.load(Ordering::SeqCst) {
+        if book.over.load(Ordering::SeqCst) {
             return;
         }
         let run = start(&client, &format!("{caller}-{n}")).await;
-        acknowledged.lock().unwrap().push(run);
-        complete(&client, run).await;
+        book.acknowledged.lock().unwrap().push(run);
+        if complete(&client, run).await == End::Gone {
+            book.gone.fetch_add(1, Ordering::SeqCst);
+        }
     }
+}
+
+/// Waits until no run of the store is open.
+pub(crate) async fn all_completed(client: &Client) {
+    let query = || RunQuery { most: 1_000_000, ..RunQuery::default() };
+    let waiting = async {
+        while client
+            .runs(query())
+            .await
+            .unwrap()
+            .iter()
+            .any(|run| run.status != RunStatus::Completed)
+        {
+            tokio::time::sleep(Duration::from_millis(100)).await; // tidy: polls for a condition
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(waited.is_ok(), "runs of the store are still open after {PATIENCE:?}");
 }
 
 /// Starts a run under a key, and repeats what fails.
@@ -84,15 +114,21 @@ async fn start(client: &Client, key: &str) -> RunId {
 }
 
 /// Waits for its end, and asks again where asking fails.
-async fn complete(client: &Client, run: RunId) {
+async fn complete(client: &Client, run: RunId) -> End {
     let waiting = async {
-        while let Err(error) = client.handle(MANY, run).result().await {
-            let passes = matches!(&error, RunError::Call(error) if passes(error));
-            assert!(passes, "{run} does not complete: {error}");
+        loop {
+            match client.handle(MANY, run).result().await {
+                Ok(_) => return End::Completed,
+                Err(RunError::Call(error)) if passes(&error) => {}
+                Err(RunError::Call(error)) if error.code() == Code::RUN_UNKNOWN => {
+                    return End::Gone;
+                }
+                Err(error) => panic!("{run} does not complete: {error}"),
+            }
         }
     };
     let waited = tokio::time::timeout(PATIENCE, waiting).await;
-    waited.unwrap_or_else(|_| panic!("{run} was acknowledged and is not complete in {PATIENCE:?}"));
+    waited.unwrap_or_else(|_| panic!("{run} was acknowledged and is not complete in {PATIENCE:?}"))
 }
 
 /// Whether an error says no more than that the store is out of reach for a while.

@@ -5,6 +5,8 @@
 //! MariaDB. Three engine processes work on it and callers go on starting runs. Again and again the
 //! server that is written to is killed, another one takes its place, and the killed one comes back.
 //! Our processes are never restarted. At the end everything that was acknowledged must be there once.
+//! `cluster postgres-behind` has a standby that nobody waits for: what is lost with the primary is
+//! lost, and everything else must go on from where the standby is.
 #![allow(clippy::print_stdout, reason = "people read what it prints")]
 #![allow(clippy::disallowed_methods, reason = "clusters live in real time")]
 
@@ -17,9 +19,10 @@ mod verdict;
 use common::fleet::{Fleet, Process};
 use durably::Client;
 use load::Load;
-use servers::Servers;
+use servers::{Replication, Servers};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use verdict::Case;
 
 /// How often the server that is written to is killed.
 const ROUNDS: usize = 2;
@@ -31,14 +34,17 @@ const STALE_SECONDS: &str = "60";
 const STANDSTILL_MAX: Duration = Duration::from_secs(30);
 /// Load between two events.
 const STRETCH: Duration = Duration::from_secs(5);
+/// So long a standby hears nothing, where it is to be behind.
+const BEHIND: Duration = Duration::from_secs(2);
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let servers = match std::env::args().nth(1).as_deref() {
-        Some("postgres") => Servers::postgres(),
+        Some("postgres") => Servers::postgres(Replication::Synchronous),
+        Some("postgres-behind") => Servers::postgres(Replication::Behind),
         Some("galera") => Servers::galera(),
         _ => {
-            println!("usage: cluster postgres|galera");
+            println!("usage: cluster postgres|postgres-behind|galera");
             return ExitCode::from(2);
         }
     };
@@ -69,8 +75,11 @@ async fn rounds(mut servers: Servers) -> u32 {
     load.reaches(100).await;
     say(format!("{PROCESSES} processes work, {} starts are acknowledged", load.count()));
     let mut wrong = 0;
-    for _ in 0..ROUNDS {
+    for _ in 0..if servers.lose() { 1 } else { ROUNDS } {
         tokio::time::sleep(STRETCH).await; // tidy: load goes on for a while
+        if let Some(line) = servers.fall_behind(BEHIND) {
+            say(line);
+        }
         let (killed, acknowledged) = (Instant::now(), load.count());
         say(format!("{} is killed; {acknowledged} starts are acknowledged", servers.writer()));
         servers.fail_over();
@@ -88,10 +97,17 @@ async fn rounds(mut servers: Servers) -> u32 {
             say(line);
         }
     }
-    let starts = load.end().await;
-    say(format!("{} starts are acknowledged and completed", starts.len()));
+    let (starts, missed) = load.end().await;
+    say(format!("{} starts were acknowledged, {missed} were missed by callers", starts.len()));
+    load::all_completed(&client).await;
+    say("all runs of the store are completed".to_owned());
     let (effects, by_process) = fleet.effects();
     processes.into_iter().for_each(Process::stop);
     say(format!("effects by process: {:?}", by_process.values().collect::<Vec<_>>()));
-    wrong + verdict::judge(&client, &url, &starts, &effects).await
+    let case = Case { client: &client, url: &url, acknowledged: &starts, effects: &effects };
+    wrong
+        + match servers.lose() {
+            true => verdict::judge_loss(case).await,
+            false => verdict::judge(case).await,
+        }
 }

@@ -13,8 +13,16 @@ const SENT: &str = "select variable_value from information_schema.global_status 
 
 enum Kind {
     /// A primary and its standby, whichever is which.
-    Postgres(Box<[Server; 2]>),
+    Postgres(Box<[Server; 2]>, Replication),
     Galera(Galera),
+}
+
+/// Whether a commit waits for the standby.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replication {
+    Synchronous,
+    /// It does not, and the standby is behind when the primary is killed.
+    Behind,
 }
 
 /// The servers of a cluster.
@@ -29,19 +37,16 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// A primary whose commits wait for its standby.
-    pub(crate) fn postgres() -> Servers {
+    pub(crate) fn postgres(replication: Replication) -> Servers {
         let options = ServerOptions::default();
         let primary = Server::postgres(&options).unwrap();
         let standby = Server::standby_of(&primary, &options).unwrap();
-        wait_for_standby(&primary);
-        let database = Database::on(&primary.url(), "cluster").unwrap();
-        Servers {
-            kind: Kind::Postgres(Box::new([primary, standby])),
-            database,
-            writer: 0,
-            killed: 0,
+        if replication == Replication::Synchronous {
+            wait_for_standby(&primary);
         }
+        let database = Database::on(&primary.url(), "cluster").unwrap();
+        let kind = Kind::Postgres(Box::new([primary, standby]), replication);
+        Servers { kind, database, writer: 0, killed: 0 }
     }
 
     pub(crate) fn galera() -> Servers {
@@ -52,14 +57,14 @@ impl Servers {
 
     fn all(&self) -> &[Server] {
         match &self.kind {
-            Kind::Postgres(servers) => servers.as_slice(),
+            Kind::Postgres(servers, _) => servers.as_slice(),
             Kind::Galera(galera) => galera.nodes(),
         }
     }
 
     fn name(&self, at: usize) -> String {
         match &self.kind {
-            Kind::Postgres(_) => format!("PostgreSQL {}", at + 1),
+            Kind::Postgres(..) => format!("PostgreSQL {}", at + 1),
             Kind::Galera(_) => format!("node n{}", at + 1),
         }
     }
@@ -81,12 +86,27 @@ impl Servers {
         self.database.url().replacen(&places[0], &places.join(","), 1)
     }
 
+    /// Whether a failover loses what was acknowledged.
+    pub(crate) fn lose(&self) -> bool {
+        matches!(self.kind, Kind::Postgres(_, Replication::Behind))
+    }
+
+    /// Lets a standby that nobody waits for fall behind.
+    pub(crate) fn fall_behind(&self, stretch: Duration) -> Option<String> {
+        let Kind::Postgres(servers, Replication::Behind) = &self.kind else { return None };
+        let standby = (self.writer + 1) % servers.len();
+        let hear_nothing = "alter system set primary_conninfo = ''";
+        execute(&servers[standby].url(), &[hear_nothing, "select pg_reload_conf()"]).unwrap();
+        std::thread::sleep(stretch); // tidy: so much load is lost
+        Some(format!("{} has heard nothing for {stretch:?}", self.name(standby)))
+    }
+
     /// Kills the one that is written to. A standby is promoted; nodes know by themselves.
     pub(crate) fn fail_over(&mut self) {
         self.killed = self.writer;
         self.all()[self.killed].kill().unwrap();
         self.writer = (self.writer + 1) % self.all().len();
-        if let Kind::Postgres(servers) = &self.kind {
+        if let Kind::Postgres(servers, _) = &self.kind {
             let promoted = &servers[self.writer];
             assert_eq!(ask(&promoted.url(), "select pg_promote()").unwrap().as_deref(), Some("t"));
         }
@@ -97,7 +117,7 @@ impl Servers {
         let began = Instant::now();
         let name = self.name(self.killed);
         match &self.kind {
-            Kind::Postgres(servers) => {
+            Kind::Postgres(servers, _) => {
                 let (primary, standby) = (&servers[self.writer], &servers[self.killed]);
                 standby.follow(primary).unwrap();
                 wait_for_standby(primary);
