@@ -44,7 +44,10 @@ pub enum TestbedError {
         program: &'static str,
     },
     /// A node of a cluster does not take part in it.
-    #[error("node {node} is not a synced part of its cluster after {seconds} s: {state}")]
+    #[error(
+        "node {node} is not a synced part of its cluster after {seconds} s: {state}; the end of its \
+         log:\n{log}"
+    )]
     NotSynced {
         /// Its name.
         node: String,
@@ -52,6 +55,8 @@ pub enum TestbedError {
         seconds: u64,
         /// What it says.
         state: String,
+        /// What it wrote last.
+        log: String,
     },
     /// Servers refuse to run as root, and there is nobody else to run as.
     #[error(

@@ -1,7 +1,7 @@
 //! A cluster of MariaDB nodes that replicate to each other.
 
 use crate::programs::galera;
-use crate::supervisor::{Address, Birth, free_port};
+use crate::supervisor::{Address, Birth, free_port, log_of};
 use crate::{Kind, Server, ServerOptions, TestbedError, ask};
 use std::time::{Duration, Instant};
 
@@ -124,7 +124,8 @@ impl Galera {
             }
             if began.elapsed() > SYNCED_MAX {
                 let (node, seconds) = (format!("n{}", at + 1), SYNCED_MAX.as_secs());
-                return Err(TestbedError::NotSynced { node, seconds, state });
+                let log = log_of(self.nodes[at].folder());
+                return Err(TestbedError::NotSynced { node, seconds, state, log });
             }
             std::thread::sleep(Duration::from_millis(50));
         }

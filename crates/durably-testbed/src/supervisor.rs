@@ -196,7 +196,7 @@ fn expect(
 }
 
 /// The end of what server and supervisor wrote.
-fn log_of(folder: &Path) -> String {
+pub(crate) fn log_of(folder: &Path) -> String {
     let mut text = String::new();
     for name in ["supervisor.log", "server.log"] {
         let path = folder.join(name);
