@@ -9,9 +9,9 @@ use durably_store::StoreError;
 pub(crate) enum Kind {
     /// Deadlock or serialization failure: the transaction was taken back and may be repeated.
     Repeat,
-    /// Somebody else has the lock that was wanted, for too long.
+    /// Others have what was wanted, for too long: a lock, or all connections.
     Busy,
-    /// The server is out of reach, starting, stopping, full of connections, or only to be read.
+    /// The server is out of reach, starting, stopping, or only to be read.
     Away,
     /// The connection ended while an answer was awaited.
     Cut,

@@ -1,9 +1,12 @@
 //! A place in a server that one test has for itself.
 
 use crate::{Kind, TestbedError, mysql, postgres};
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use rand::Rng;
 use std::fmt::Write as _;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, SimpleQueryMessage};
 use url::Url;
 
 const LABEL_BYTES_MAX: usize = 32;
@@ -104,6 +107,22 @@ pub fn execute(server_url: &str, statements: &[&str]) -> Result<(), TestbedError
     run(kind_of(server_url)?, server_url, statements)
 }
 
+/// The first value that the server of a URL answers to a question, as text. It does not matter
+/// whether the caller is within an async runtime.
+///
+/// # Errors
+///
+/// If the URL is wrong, the server cannot be reached, or it refuses.
+pub fn ask(server_url: &str, question: &str) -> Result<Option<String>, TestbedError> {
+    let kind = kind_of(server_url)?;
+    alone(async {
+        match kind {
+            Kind::Postgres => ask_postgres(server_url, question).await,
+            Kind::Mysql => ask_mysql(server_url, question).await,
+        }
+    })
+}
+
 fn kind_of(server_url: &str) -> Result<Kind, TestbedError> {
     match server_url.split(':').next() {
         Some("postgres" | "postgresql") => Ok(Kind::Postgres),
@@ -123,6 +142,13 @@ fn run(kind: Kind, server_url: &str, statements: &[&str]) -> Result<(), TestbedE
             Kind::Mysql => run_on_mysql(server_url, statements).await,
         }
     };
+    alone(work)
+}
+
+/// Does asynchronous work on a thread of its own, so that it does not matter where it is asked for.
+pub(crate) fn alone<T: Send>(
+    work: impl Future<Output = Result<T, TestbedError>> + Send,
+) -> Result<T, TestbedError> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             tokio::runtime::Builder::new_current_thread()
@@ -153,35 +179,66 @@ impl Drop for Database {
     }
 }
 
+async fn connect_postgres(url: &str) -> Result<(Client, JoinHandle<()>), TestbedError> {
+    let (client, connection) =
+        tokio_postgres::connect(url, tokio_postgres::NoTls).await.map_err(|source| {
+            let doing = format!("connect to the server of {}", without_password(url));
+            TestbedError::Postgres { doing, source }
+        })?;
+    // What is wrong with its end is nobody's business.
+    Ok((client, tokio::spawn(async { drop(connection.await) })))
+}
+
 async fn run_on_postgres(url: &str, statements: &[&str]) -> Result<(), TestbedError> {
-    let failed = |doing: String| move |source| TestbedError::Postgres { doing, source };
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-        .await
-        .map_err(failed(format!("connect to the server of {}", without_password(url))))?;
-    let connection = tokio::spawn(connection);
+    let (client, connection) = connect_postgres(url).await?;
     for statement in statements {
-        client.batch_execute(statement).await.map_err(failed(format!("run '{statement}'")))?;
+        let failed =
+            |source| TestbedError::Postgres { doing: format!("run '{statement}'"), source };
+        client.batch_execute(statement).await.map_err(failed)?;
     }
     drop(client);
-    // Ends after the server has seen the farewell; what is wrong with that is nobody's business.
+    // Ends after the server has seen the farewell.
     let _ = connection.await;
     Ok(())
 }
 
-async fn run_on_mysql(url: &str, statements: &[&str]) -> Result<(), TestbedError> {
-    let failed = |doing: String| move |source| TestbedError::Mysql { doing, source };
+async fn ask_postgres(url: &str, question: &str) -> Result<Option<String>, TestbedError> {
+    let (client, connection) = connect_postgres(url).await?;
+    let failed = |source| TestbedError::Postgres { doing: format!("ask '{question}'"), source };
+    let answers = client.simple_query(question).await.map_err(failed)?;
+    drop(client);
+    let _ = connection.await;
+    Ok(answers.iter().find_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
+}
+
+async fn connect_mysql(url: &str) -> Result<Conn, TestbedError> {
     let opts = mysql_async::Opts::from_url(url).map_err(|error| TestbedError::BadUrl {
         url: without_password(url),
         problem: error.to_string(),
     })?;
     let opts = mysql_async::OptsBuilder::from_opts(opts).prefer_socket(false);
-    let mut connection = mysql_async::Conn::new(opts)
-        .await
-        .map_err(failed(format!("connect to the server of {}", without_password(url))))?;
+    let doing = || format!("connect to the server of {}", without_password(url));
+    Conn::new(opts).await.map_err(|source| TestbedError::Mysql { doing: doing(), source })
+}
+
+async fn run_on_mysql(url: &str, statements: &[&str]) -> Result<(), TestbedError> {
+    let mut connection = connect_mysql(url).await?;
+    let failed = |doing: String| move |source| TestbedError::Mysql { doing, source };
     for statement in statements {
         connection.query_drop(*statement).await.map_err(failed(format!("run '{statement}'")))?;
     }
     connection.disconnect().await.map_err(failed("disconnect".to_owned()))
+}
+
+async fn ask_mysql(url: &str, question: &str) -> Result<Option<String>, TestbedError> {
+    let mut connection = connect_mysql(url).await?;
+    let failed = |source| TestbedError::Mysql { doing: format!("ask '{question}'"), source };
+    let answer: Option<Option<String>> = connection.query_first(question).await.map_err(failed)?;
+    connection.disconnect().await.map_err(failed)?;
+    Ok(answer.flatten())
 }
 
 /// A server that was given may have a password that should not stand in a log.

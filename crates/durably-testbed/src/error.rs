@@ -34,6 +34,30 @@ pub enum TestbedError {
          pgbouncer yourself"
     )]
     NoPooler,
+    /// Galera is not installed.
+    #[error(
+        "{program} is not installed: run ./scripts/cluster-test galera, which installs it, or install \
+         the packages galera-4 and rsync yourself"
+    )]
+    NoGalera {
+        /// What was looked for.
+        program: &'static str,
+    },
+    /// A node of a cluster does not take part in it.
+    #[error(
+        "node {node} is not a synced part of its cluster after {seconds} s: {state}; the end of its \
+         log:\n{log}"
+    )]
+    NotSynced {
+        /// Its name.
+        node: String,
+        /// How long it was waited for.
+        seconds: u64,
+        /// What it says.
+        state: String,
+        /// What it wrote last.
+        log: String,
+    },
     /// Servers refuse to run as root, and there is nobody else to run as.
     #[error(
         "{server} refuses to run as root, and there is no user {user} to run it as: install the \

@@ -2,7 +2,9 @@
 //!
 //! - [`postgres`] and [`mysql`] give the URL of a server that all tests share, and [`Database`] a
 //!   schema or database in it that one test has for itself.
-//! - [`Server`] is a server of one's own, to be stopped, killed and started again.
+//! - [`Server`] is a server of one's own, to be stopped, killed and started again; one of PostgreSQL
+//!   may be the standby of another.
+//! - [`Galera`] is a cluster of MariaDB nodes.
 //! - [`Pooler`] is PgBouncer in transaction mode, in front of a server.
 //! - [`Proxy`] stands between a client and a server and breaks their connections.
 //!
@@ -18,6 +20,7 @@
 
 mod database;
 mod error;
+mod galera;
 mod pooler;
 mod programs;
 mod proxy;
@@ -25,8 +28,9 @@ mod server;
 mod shared;
 mod supervisor;
 
-pub use database::{Database, execute};
+pub use database::{Database, ask, execute};
 pub use error::TestbedError;
+pub use galera::Galera;
 pub use pooler::Pooler;
 pub use proxy::{Direction, Proxy, Sprung};
 pub use server::{Server, ServerOptions};

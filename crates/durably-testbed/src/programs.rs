@@ -121,6 +121,19 @@ pub(crate) fn pooler() -> Result<PathBuf, TestbedError> {
     found.ok_or_else(|| TestbedError::NoPooler)
 }
 
+/// The library that makes a MariaDB server a node of a cluster. What it needs to send whole copies
+/// must be there, too.
+pub(crate) fn galera() -> Result<PathBuf, TestbedError> {
+    let is_there = |name: &str| search_path().iter().any(|folder| folder.join(name).is_file());
+    if !is_there("rsync") {
+        return Err(TestbedError::NoGalera { program: "rsync" });
+    }
+    let folders = ["/usr/lib/galera", "/usr/lib64/galera-4", "/usr/lib/galera-4"];
+    let mut libraries = folders.iter().map(|folder| Path::new(folder).join("libgalera_smm.so"));
+    let found = libraries.find(|path| path.is_file());
+    found.ok_or(TestbedError::NoGalera { program: "libgalera_smm.so" })
+}
+
 fn missing(kind: Kind, program: &'static str, folders: &[PathBuf]) -> TestbedError {
     let searched: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
     TestbedError::Missing {

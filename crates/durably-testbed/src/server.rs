@@ -1,6 +1,6 @@
 //! A server of one's own, for tests that stop it and for benchmarks.
 
-use crate::supervisor::{Address, Owned, Watch};
+use crate::supervisor::{Address, Birth, Owned, Watch};
 use crate::{Kind, TestbedError};
 use parking_lot::Mutex;
 use rand::Rng;
@@ -77,6 +77,7 @@ pub struct Server {
     folder: PathBuf,
     address: Address,
     settings: Vec<String>,
+    birth: Birth,
     owned: Mutex<Owned>,
 }
 
@@ -100,6 +101,27 @@ impl Server {
     }
 
     fn start(kind: Kind, options: &ServerOptions) -> Result<Server, TestbedError> {
+        Server::born(kind, options, Birth::default(), Address::draw)
+    }
+
+    /// Starts PostgreSQL as a standby that follows another server, whose users it has, and returns
+    /// when it can be read.
+    ///
+    /// # Errors
+    ///
+    /// If it does not start, or the other server is not to be reached.
+    pub fn standby_of(primary: &Server, options: &ServerOptions) -> Result<Server, TestbedError> {
+        let birth = Birth { origin: Some(primary.address.conninfo()), once: None };
+        Server::born(Kind::Postgres, options, birth, || primary.address.draw_another())
+    }
+
+    /// Starts a server, with another address as long as somebody else takes the port meanwhile.
+    pub(crate) fn born(
+        kind: Kind,
+        options: &ServerOptions,
+        birth: Birth,
+        draw: impl Fn() -> Result<Address, TestbedError>,
+    ) -> Result<Server, TestbedError> {
         let parent = options.parent.clone().unwrap_or_else(std::env::temp_dir);
         let parent = std::path::absolute(&parent)
             .map_err(TestbedError::io(format!("find {}", parent.display())))?;
@@ -107,17 +129,18 @@ impl Server {
         let mut last = None;
         for _ in 0..STARTS_MAX {
             let folder = unique(&parent, kind);
-            let address = Address::draw()?;
-            let watch = Watch { kind, folder: &folder, address: &address, settings: &settings };
+            let address = draw()?;
+            let watch = Watch {
+                kind,
+                folder: &folder,
+                address: &address,
+                settings: &settings,
+                birth: &birth,
+            };
             match Owned::start(&watch) {
                 Ok(owned) => {
-                    return Ok(Server {
-                        kind,
-                        folder,
-                        address,
-                        settings,
-                        owned: Mutex::new(owned),
-                    });
+                    let owned = Mutex::new(owned);
+                    return Ok(Server { kind, folder, address, settings, birth, owned });
                 }
                 Err(error @ TestbedError::NotStarted { .. }) if address.is_taken() => {
                     last = Some(error);
@@ -126,6 +149,10 @@ impl Server {
             }
         }
         Err(last.unwrap_or(TestbedError::SupervisorGone { server: kind.name() }))
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Where it answers, with a user that may do everything; for MariaDB without a database.
@@ -171,9 +198,28 @@ impl Server {
         self.order("start", "ready")
     }
 
+    /// Kills it with SIGKILL.
+    ///
+    /// # Errors
+    ///
+    /// If its supervisor was killed.
+    pub fn kill(&self) -> Result<(), TestbedError> {
+        self.order("kill", "stopped")
+    }
+
+    /// Makes PostgreSQL, which is stopped or was killed, a standby of the server that took its
+    /// place, and returns when it can be read. It begins with a new copy of the data.
+    ///
+    /// # Errors
+    ///
+    /// If that server is not to be reached.
+    pub fn follow(&self, primary: &Server) -> Result<(), TestbedError> {
+        self.order(&format!("follow {}", primary.port()), "ready")
+    }
+
     fn order(&self, order: &str, done: &str) -> Result<(), TestbedError> {
-        let Server { kind, folder, address, settings, owned } = self;
-        let watch = Watch { kind: *kind, folder, address, settings };
+        let Server { kind, folder, address, settings, birth, owned } = self;
+        let watch = Watch { kind: *kind, folder, address, settings, birth };
         owned.lock().order(&watch, order, done)
     }
 }

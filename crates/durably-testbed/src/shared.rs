@@ -7,7 +7,7 @@
 //! the locks of processes that were killed.
 
 use crate::programs::variable;
-use crate::supervisor::{self, Address, SCRIPT, Watch};
+use crate::supervisor::{self, Address, Birth, SCRIPT, Watch};
 use crate::{Kind, TestbedError};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -214,7 +214,8 @@ fn start(kind: Kind, folder: &Path) -> Result<String, TestbedError> {
         create(folder, "url")?;
         std::fs::write(&path, &url)
             .map_err(TestbedError::io(format!("write {}", path.display())))?;
-        let watch = Watch { kind, folder, address: &address, settings: &settings(kind) };
+        let (settings, birth) = (settings(kind), Birth::default());
+        let watch = Watch { kind, folder, address: &address, settings: &settings, birth: &birth };
         match supervisor::share(&watch) {
             Ok(()) => return Ok(url),
             Err(error @ TestbedError::NotStarted { .. }) if address.is_taken() => {

@@ -8,6 +8,8 @@
 #   RUN_AS     the user to run the server as, or nothing
 #   INIT, SERVE, ASK   the programs
 #   PORT, PASSWORD     of the server; its user is durably
+#   ORIGIN     the server whose data it begins with: for postgres how to connect to it; or nothing
+#   ONCE       an argument for its first start alone, or nothing
 #
 # Answers on its output, a line each: ready, failed, stopped.
 
@@ -17,6 +19,7 @@ umask 077
 trap '' HUP INT PIPE
 server=
 hurry=
+users=
 
 case $KIND in
     # Not KILL: it would leave a segment of shared memory behind.
@@ -40,7 +43,16 @@ give() {
     [ -z "$RUN_AS" ] || chown "$RUN_AS:" "$1"
 }
 
+# A program beside the one that makes a data folder.
+beside() {
+    echo "${INIT%/*}/$1"
+}
+
 init_postgres() {
+    if [ -n "$ORIGIN" ]; then
+        (become "$(beside pg_basebackup)" -D "$FOLDER/data" -d "$ORIGIN" --checkpoint=fast --write-recovery-conf --no-sync)
+        return
+    fi
     printf '%s\n' "$PASSWORD" >"$FOLDER/password"
     give "$FOLDER/password"
     # The password goes over the loopback in the clear, since hashing it takes a debug build longer than most tests.
@@ -57,6 +69,8 @@ ask_postgres() {
 }
 
 init_mysql() {
+    # A node of a cluster has the users of the others.
+    [ -n "$ORIGIN" ] || users=$FOLDER/users.sql
     cat >"$FOLDER/users.sql" <<END
 ALTER USER root@localhost IDENTIFIED BY '$PASSWORD';
 CREATE USER IF NOT EXISTS durably@'127.0.0.1' IDENTIFIED BY '$PASSWORD';
@@ -69,8 +83,14 @@ END
 
 serve_mysql() {
     become "$SERVE" --no-defaults --datadir="$FOLDER/data" --port="$PORT" --bind-address=127.0.0.1 \
-        --socket="$FOLDER/data/socket" --pid-file="$FOLDER/data/pid" --init-file="$FOLDER/users.sql" \
-        --skip-name-resolve --character-set-server=utf8mb4 "$@"
+        --socket="$FOLDER/data/socket" --pid-file="$FOLDER/data/pid" \
+        --skip-name-resolve --character-set-server=utf8mb4 ${users:+--init-file="$users"} "$@"
+}
+
+# How far a node of a cluster had come: where it is only behind, the others send what it lacks.
+recovered() {
+    (become "$SERVE" --no-defaults --datadir="$FOLDER/data" --pid-file="$FOLDER/data/pid" "$@" --wsrep-recover) 2>&1 \
+        | sed -n 's/.*Recovered position: *//p' | tail -n 1
 }
 
 ask_mysql() {
@@ -117,7 +137,29 @@ remove() {
 }
 
 begin() {
-    if init && start "$@"; then echo ready; else echo failed; fi
+    if init && start "$@" ${ONCE:+"$ONCE"}; then echo ready; else echo failed; fi
+    users=
+}
+
+again() {
+    case $* in
+        *--wsrep_on=*) start "$@" --wsrep_start_position="$(recovered "$@")" ;;
+        *) start "$@" ;;
+    esac
+}
+
+# follow <port> <settings>: begins anew as a standby of the server there, which took its place.
+follow() {
+    ORIGIN="host=127.0.0.1 port=$1 user=durably password=$PASSWORD"
+    shift
+    rm -rf "$FOLDER/data" "$FOLDER/tmp" && init && start "$@"
+}
+
+# Without a word. PostgreSQL would leave a segment of shared memory behind, whose number stands in its file.
+slay() {
+    segment=$(sed -n '7s/.* //p' "$FOLDER/data/postmaster.pid" 2>/dev/null)
+    stop KILL
+    [ -z "$segment" ] || ipcrm -m "$segment"
 }
 
 # Somebody may have removed our folder, and another supervisor be at home there.
@@ -154,9 +196,11 @@ share() {
 own() {
     mkdir "$FOLDER" && chmod 711 "$FOLDER" && exec 2>>"$FOLDER/supervisor.log" || exit 1
     begin "$@"
-    while read -r order; do
+    while read -r order port; do
         case $order in
-            start) if start "$@"; then echo ready; else echo failed; fi ;;
+            start) if again "$@"; then echo ready; else echo failed; fi ;;
+            follow) if follow "$port" "$@"; then echo ready; else echo failed; fi ;;
+            kill) slay && echo stopped ;;
             stop) stop "$gentle" && echo stopped ;;
             stop-immediate) stop "$immediate" && echo stopped ;;
         esac

@@ -26,6 +26,16 @@ pub(crate) struct Watch<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) address: &'a Address,
     pub(crate) settings: &'a [String],
+    pub(crate) birth: &'a Birth,
+}
+
+/// What is different at the first start of a server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Birth {
+    /// The server whose data it begins with: for PostgreSQL how to connect to it.
+    pub(crate) origin: Option<String>,
+    /// An argument for the first start alone.
+    pub(crate) once: Option<&'static str>,
 }
 
 /// Where a server answers, and to which word.
@@ -46,6 +56,17 @@ impl Address {
     /// Whether somebody else took the port meanwhile.
     pub(crate) fn is_taken(&self) -> bool {
         !is_free(self.port)
+    }
+
+    /// The same word on another free port: of a server that has the users of this one.
+    pub(crate) fn draw_another(&self) -> Result<Address, TestbedError> {
+        Ok(Address { port: free_port()?, password: self.password.clone() })
+    }
+
+    /// How programs of PostgreSQL connect to it.
+    pub(crate) fn conninfo(&self) -> String {
+        let Address { port, password } = self;
+        format!("host=127.0.0.1 port={port} user=durably password={password}")
     }
 
     pub(crate) fn url(&self, kind: Kind) -> String {
@@ -144,6 +165,8 @@ fn command(watch: &Watch<'_>, mode: &str) -> Result<Command, TestbedError> {
         .env("ASK", &programs.ask)
         .env("PORT", watch.address.port.to_string())
         .env("PASSWORD", &watch.address.password)
+        .env("ORIGIN", watch.birth.origin.as_deref().unwrap_or_default())
+        .env("ONCE", watch.birth.once.unwrap_or_default())
         .env("LINGER", LINGER_SECONDS.to_string())
         .env("LC_ALL", "C")
         .current_dir("/")
@@ -173,7 +196,7 @@ fn expect(
 }
 
 /// The end of what server and supervisor wrote.
-fn log_of(folder: &Path) -> String {
+pub(crate) fn log_of(folder: &Path) -> String {
     let mut text = String::new();
     for name in ["supervisor.log", "server.log"] {
         let path = folder.join(name);

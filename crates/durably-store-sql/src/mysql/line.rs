@@ -23,6 +23,9 @@ pub(super) struct Line {
     prepared: BTreeMap<(Sql, usize), Prepared>,
     /// Grows with every use of a statement.
     uses: u64,
+    /// The node of a cluster to which it leads, where transactions must look whether it is still
+    /// the one that is written to.
+    pub(super) node: Option<String>,
 }
 
 struct Prepared {
@@ -43,7 +46,7 @@ impl Drop for Line {
 
 impl Line {
     pub(super) fn new(conn: Conn) -> Line {
-        Line { conn: Some(conn), prepared: BTreeMap::new(), uses: 0 }
+        Line { conn: Some(conn), prepared: BTreeMap::new(), uses: 0, node: None }
     }
 
     fn conn(&mut self) -> Result<&mut Conn, Error> {

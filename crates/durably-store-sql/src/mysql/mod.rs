@@ -13,6 +13,7 @@ mod session;
 mod settings;
 mod store;
 mod template;
+mod writer;
 
 #[cfg(test)]
 mod tests;

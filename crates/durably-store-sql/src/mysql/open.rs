@@ -8,7 +8,6 @@ use crate::mysql::pool::Connections;
 use crate::mysql::session::Manner;
 use crate::mysql::settings::Settings;
 use crate::postgres::home::Home;
-use crate::text::{Dialect, Texts};
 use durably_store::{Clock, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,20 +54,20 @@ async fn open_for(
     let prepared = prepare(access, &settings, &home, &clock).await;
     let wrong = prepared.map_err(|trouble| trouble.into_error(context))?;
     let claim_margin = settings.claim_margin;
-    let ground = build(settings, home.clone(), clock);
+    let ground = build(access, settings, home.clone(), clock);
     let (work, read) = ground.map_err(|trouble| trouble.into_error(context))?;
     Ok((Ground { work, read, home, claim_margin, store }, wrong))
 }
 
 fn build(
+    access: Access,
     settings: Settings,
     home: Arc<Home>,
     clock: Clock,
 ) -> Result<(Connections, Connections), Trouble> {
-    let texts = Texts::new(Dialect::Mysql, &settings.naming);
-    let manner = Arc::new(Manner::new(&texts, clock, settings.answer_max)?);
+    let manner = Arc::new(Manner::new(&settings, clock)?);
     let size = settings.pool;
-    let connector = Connector::new(settings, home);
+    let connector = Connector::new(access, settings, home);
     let work = Connections::new(connector.clone(), size, manner.clone());
     Ok((work, Connections::new(connector, READERS, manner)))
 }
@@ -81,7 +80,8 @@ async fn prepare(
 ) -> Result<Vec<StoreError>, Trouble> {
     // A migration takes longer than other statements may.
     let patient = Settings { answer_max: MIGRATE_MAX * 2, ..settings.clone() };
-    let Made { mut line, facts, .. } = Connector::new(patient, home.clone()).connect().await?;
+    let Made { mut line, facts, .. } =
+        Connector::new(access, patient, home.clone()).connect().await?;
     let wrong = match facts.check(settings) {
         Err(Trouble::Store(wrong)) if access == Access::Look => vec![wrong],
         checked => checked.map(|()| Vec::new())?,
@@ -89,8 +89,8 @@ async fn prepare(
     if facts.is_galera() {
         tracing::warn!(
             store = settings.shown(),
-            "the server is a node of a Galera cluster: let every process name the same servers \
-             in the same order, so that all write to one of them"
+            "the server is a node of a Galera cluster: let every process name all nodes, since \
+             all of them write to one"
         );
     }
     let mut schema = Schema { line: &mut line, naming: &settings.naming, clock };

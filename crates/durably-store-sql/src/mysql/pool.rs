@@ -14,10 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A connection to another server than the first is not used for longer than this, so that all
-/// processes come back to the first when it does.
-const SECOND_CHOICE_MAX: Duration = Duration::from_secs(30);
-
 /// The connections of a store; a cheap handle.
 #[derive(Clone)]
 pub(crate) struct Connections(Arc<Shared>);
@@ -42,8 +38,6 @@ struct Idle {
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     epoch: u64,
-    /// Until when it is used, if there is an end.
-    end: Option<Instant>,
     idle_max: Duration,
 }
 
@@ -105,7 +99,6 @@ impl Connections {
 
     fn is_good(&self, origin: &Origin) -> bool {
         origin.epoch == self.0.epoch.load(Ordering::Acquire)
-            && origin.end.is_none_or(|end| now() < end)
     }
 
     /// Keeps a clean connection for the next command; and none that was not needed for long.
@@ -134,9 +127,8 @@ impl Connections {
     /// A new connection.
     async fn connect(&self) -> Result<(Line, Origin), Trouble> {
         let epoch = self.0.epoch.load(Ordering::Acquire);
-        let Made { line, first_choice, idle_max, .. } = self.0.connector.connect().await?;
-        let end = (!first_choice).then(|| now() + SECOND_CHOICE_MAX);
-        Ok((line, Origin { epoch, end, idle_max }))
+        let Made { line, idle_max, .. } = self.0.connector.connect().await?;
+        Ok((line, Origin { epoch, idle_max }))
     }
 }
 

@@ -60,6 +60,11 @@ impl Facts {
         self.is_on("wsrep_on")
     }
 
+    /// Its name, if it is a node of a Galera cluster.
+    pub(super) fn node(&self) -> Option<&str> {
+        self.is_galera().then(|| self.value("wsrep_node_name"))
+    }
+
     /// Whether it can be written now.
     pub(super) fn check_writable(&self) -> Result<(), Trouble> {
         let away = |problem: &str| Err(Trouble::server(Kind::Away, problem));
@@ -72,7 +77,10 @@ impl Facts {
                 );
             }
         }
-        if self.is_galera() && !self.is_on("wsrep_ready") {
+        // One that has not caught up yet is ready, too, in its own eyes.
+        let takes_part =
+            self.is_on("wsrep_ready") && matches!(self.value("wsrep_local_state"), "2" | "4");
+        if self.is_galera() && !takes_part {
             return away("the server is no working part of its Galera cluster");
         }
         Ok(())
@@ -220,11 +228,13 @@ mod tests {
             &[("super_read_only", "ON")],
             &[("innodb_read_only", "ON")],
             &[("wsrep_on", "ON")],
-            &[("wsrep_on", "ON"), ("wsrep_ready", "OFF")],
+            &[("wsrep_on", "ON"), ("wsrep_ready", "OFF"), ("wsrep_local_state", "4")],
+            &[("wsrep_on", "ON"), ("wsrep_ready", "ON"), ("wsrep_local_state", "3")],
         ] {
             let trouble = facts(but).check_writable().expect_err("only to be read");
             assert!(matches!(trouble, Trouble::Server { kind: Kind::Away, .. }), "{but:?}");
         }
-        assert!(facts(&[("wsrep_on", "ON"), ("wsrep_ready", "ON")]).check_writable().is_ok());
+        let node = [("wsrep_on", "ON"), ("wsrep_ready", "ON"), ("wsrep_local_state", "4")];
+        assert!(facts(&node).check_writable().is_ok());
     }
 }

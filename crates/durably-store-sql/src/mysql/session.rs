@@ -5,9 +5,11 @@ use crate::mysql::error::{trouble, trouble_before_commit, trouble_of_commit};
 use crate::mysql::line::{Line, calls_of};
 use crate::mysql::param::MyRow;
 use crate::mysql::pool::{Connections, Held};
+use crate::mysql::settings::Settings;
 use crate::mysql::template::{Chunk, Template};
+use crate::mysql::writer;
 use crate::session::{Began, Call, Fields, Session};
-use crate::text::{Sql, Texts};
+use crate::text::{Dialect, Sql, Texts, render};
 use durably_kernel::Timestamp;
 use durably_store::Clock;
 use mysql_async::{Error, Row, Value};
@@ -16,6 +18,9 @@ use std::time::Duration;
 
 /// Both in one trip.
 const BEGIN: &str = concat!(include_str!("../../sql/mysql/now.sql"), "; start transaction");
+/// Both in one trip, and on a node of a cluster.
+const BEGIN_ON_NODE: &str =
+    concat!(include_str!("../../sql/mysql/now_writer.sql"), "; start transaction");
 
 /// What the connection is in the middle of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +64,12 @@ impl MySession {
         MySession { connections, held: Some(held), state: State::Clean }
     }
 
+    /// The node of a cluster to which it leads.
+    #[cfg(test)]
+    pub(super) fn node(&self) -> Option<&str> {
+        self.held.as_ref().and_then(|held| held.line.node.as_deref())
+    }
+
     /// Takes the connection for a question. Nobody has it until the answer is there.
     fn set_out(&mut self, from: &[State]) -> Result<Held, Trouble> {
         let state = std::mem::replace(&mut self.state, State::Lost);
@@ -87,14 +98,16 @@ impl MySession {
         }
     }
 
-    async fn begin_with(&mut self, held: &mut Held) -> Result<Vec<Row>, Trouble> {
-        let max = self.connections.manner().trip_max;
-        match within(max, held.line.tell(BEGIN)).await {
+    /// Begins a transaction; tells the time of the database in microseconds.
+    async fn begin_with(&mut self, held: &mut Held) -> Result<i64, Trouble> {
+        let connections = self.connections.clone();
+        let manner = connections.manner();
+        match begin_on(&mut held.line, manner).await {
             // It was idle, and nothing was asked yet: another one may do.
             Err(Trouble::Server { kind: Kind::Cut | Kind::Away, .. }) if held.was_idle => {
-                self.connections.forget_idle();
-                self.connections.replace(held).await?;
-                within(max, held.line.tell(BEGIN)).await
+                connections.forget_idle();
+                connections.replace(held).await?;
+                begin_on(&mut held.line, manner).await
             }
             answer => answer,
         }
@@ -110,17 +123,31 @@ impl MySession {
     }
 }
 
+async fn begin_on(line: &mut Line, manner: &Manner) -> Result<i64, Trouble> {
+    let text = if line.node.is_some() { manner.begin_on_node.as_str() } else { BEGIN };
+    let rows = within(manner.trip_max, line.tell(text)).await?;
+    let untold = || Trouble::server(Kind::Refused, "the server did not tell the time");
+    let mut row = rows.into_iter().next().map(MyRow::from).ok_or_else(untold)?;
+    let micros = row.int()?.ok_or_else(untold)?;
+    if let Some(node) = &line.node {
+        writer::check(node, row.text()?.as_deref())?;
+    }
+    Ok(micros)
+}
+
 /// What the sessions of a store have in common.
 pub(crate) struct Manner {
     /// Statements by their number.
     templates: Vec<Template>,
+    begin_on_node: String,
     clock: Clock,
     /// How long the server may take to answer before the connection is given up.
     trip_max: Duration,
 }
 
 impl Manner {
-    pub(crate) fn new(texts: &Texts, clock: Clock, trip_max: Duration) -> Result<Manner, Trouble> {
+    pub(crate) fn new(settings: &Settings, clock: Clock) -> Result<Manner, Trouble> {
+        let texts = Texts::new(Dialect::Mysql, &settings.naming);
         let mut all = Sql::ALL.to_vec();
         all.sort();
         let template = |sql: Sql| {
@@ -128,7 +155,8 @@ impl Manner {
             Template::parse(texts.of(sql)).map_err(wrong)
         };
         let templates = all.into_iter().map(template).collect::<Result<_, _>>()?;
-        Ok(Manner { templates, clock, trip_max })
+        let begin_on_node = render(BEGIN_ON_NODE, Dialect::Mysql, &settings.naming);
+        Ok(Manner { templates, begin_on_node, clock, trip_max: settings.answer_max })
     }
 
     fn template(&self, sql: Sql) -> &Template {
@@ -176,19 +204,13 @@ impl Session for MySession {
 
     async fn begin(&mut self, calls: Vec<Call>) -> Result<(Began, Vec<Vec<MyRow>>), Trouble> {
         let mut held = self.set_out(&[State::Clean])?;
-        let rows = match self.begin_with(&mut held).await {
-            Ok(rows) => rows,
+        let micros = match self.begin_with(&mut held).await {
+            Ok(micros) => micros,
             Err(trouble) => {
                 self.keep(held, &trouble);
                 return Err(trouble);
             }
         };
-        let micros = match rows.into_iter().next() {
-            Some(row) => MyRow::from(row).int()?,
-            None => None,
-        };
-        let micros = micros
-            .ok_or_else(|| Trouble::server(Kind::Refused, "the server did not tell the time"))?;
         (self.held, self.state) = (Some(held), State::Open);
         let now = match &self.connections.manner().clock {
             Clock::Database => Timestamp(micros.div_euclid(1000)),

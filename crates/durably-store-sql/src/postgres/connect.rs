@@ -1,6 +1,8 @@
-//! How a connection is made: to the one of several servers that accepts writes.
+//! How a connection is made: to the one of several servers that accepts writes. Who only looks takes
+//! another one where there is none.
 
 use crate::error::{Kind, Trouble};
+use crate::migrate::Access;
 use crate::postgres::error::trouble_of_connect;
 use crate::postgres::home::Home;
 use crate::postgres::session::Statements;
@@ -17,17 +19,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::{AsyncMessage, Client, Notification};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// Makes connections.
 #[derive(Clone)]
 pub(crate) struct Connector {
+    access: Access,
     settings: Arc<Settings>,
     tls: MakeRustlsConnect,
     home: Arc<Home>,
     /// The server that accepted writes last: it is asked first.
     foremost: Arc<AtomicUsize>,
+}
+
+/// How a connection is made.
+#[derive(Clone)]
+struct Way {
+    statements: Statements,
+    notifications: Option<mpsc::UnboundedSender<Notification>>,
+    /// What the server must let us do.
+    target: TargetSessionAttrs,
 }
 
 /// A connection: what to ask with, and the task that carries it.
@@ -39,8 +52,13 @@ pub(crate) struct Made {
 impl Connector {
     pub(crate) fn new(settings: Settings, home: Arc<Home>) -> Result<Connector, StoreError> {
         let tls = connector(&settings)?;
-        let foremost = Arc::default();
-        Ok(Connector { settings: Arc::new(settings), tls, home, foremost })
+        let (access, foremost) = (Access::Work, Arc::default());
+        Ok(Connector { access, settings: Arc::new(settings), tls, home, foremost })
+    }
+
+    /// One that is used for this.
+    pub(crate) fn with_access(self, access: Access) -> Connector {
+        Connector { access, ..self }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -51,18 +69,29 @@ impl Connector {
         &self.home
     }
 
-    /// Connects to the first server that accepts writes.
+    /// Connects to the first server that accepts writes; who only looks, to any where there is none.
     pub(crate) async fn connect(
         &self,
         statements: Statements,
         notifications: Option<mpsc::UnboundedSender<Notification>>,
     ) -> Result<Made, Trouble> {
+        let way = Way { statements, notifications, target: TargetSessionAttrs::ReadWrite };
+        match (self.connect_to_any(&way).await, self.access) {
+            (Err(_), Access::Look) => {
+                self.connect_to_any(&Way { target: TargetSessionAttrs::Any, ..way }).await
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// Connects to the first server that will do.
+    async fn connect_to_any(&self, way: &Way) -> Result<Made, Trouble> {
         let hosts = self.settings.hosts.len();
         let first = self.foremost.load(Ordering::Relaxed);
         let mut troubles = Vec::new();
         for at in (0..hosts).map(|next| (first + next) % hosts) {
             let host = &self.settings.hosts[at];
-            match self.connect_to(host, statements, notifications.clone()).await {
+            match self.connect_to(host, way.clone()).await {
                 Ok(made) => {
                     self.foremost.store(at, Ordering::Relaxed);
                     return Ok(made);
@@ -73,13 +102,10 @@ impl Connector {
         Err(together(troubles))
     }
 
-    async fn connect_to(
-        &self,
-        host: &Host,
-        statements: Statements,
-        notifications: Option<mpsc::UnboundedSender<Notification>>,
-    ) -> Result<Made, Trouble> {
-        let driver = self.settings.driver(host, statements);
+    async fn connect_to(&self, host: &Host, way: Way) -> Result<Made, Trouble> {
+        let Way { statements, notifications, target } = way;
+        let mut driver = self.settings.driver(host, statements);
+        driver.target_session_attrs(target);
         let tls = self.tls.clone();
         let most = self.settings.connect_max;
         // The socket belongs to the runtime on which it is opened.

@@ -61,7 +61,7 @@ async fn open_for(
     let context = Context { store: &store, operation: "open", phase: Phase::Open };
     let home = home(&store)?;
     let direct = settings.direct.clone();
-    let connector = Connector::new(settings, home.clone())?;
+    let connector = Connector::new(settings, home.clone())?.with_access(access);
     let prepared = prepare(access, &connector, &clock).await;
     let (statements, wrong) = prepared.map_err(|trouble| trouble.into_error(context))?;
     let settings = connector.settings();

@@ -104,8 +104,7 @@ impl Settings {
                 Encryption::Always | Encryption::Verified => {
                     tokio_postgres::config::SslMode::Require
                 }
-            })
-            .target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
+            });
         if let Some(password) = &self.password {
             config.password(password.reveal());
         }

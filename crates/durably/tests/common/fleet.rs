@@ -121,7 +121,7 @@ impl Drop for Process {
 fn program() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
-    if path.ends_with("deps") {
+    if path.ends_with("deps") || path.ends_with("examples") {
         path.pop();
     }
     let path = path.join("examples").join("fleet");

@@ -1,5 +1,6 @@
 //! Tried on a real server.
 
+mod cluster;
 mod locks;
 mod migrate;
 mod open;
