@@ -9,7 +9,7 @@ use crate::persist::{A_WHILE, persist};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::token::CancelReason;
-use crate::{life, sweeper, worker};
+use crate::{leader, life, sweeper, worker};
 use durably_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +51,7 @@ impl Engine {
         environment.spawn_vital(Box::pin(life::beats(shared.clone())));
         environment.spawn_vital(Box::pin(life::questions(shared.clone())));
         environment.spawn_vital(Box::pin(sweeper::run(shared.clone())));
+        environment.spawn_vital(Box::pin(leader::run(shared.clone())));
         Ok(Engine { shared, caller })
     }
 

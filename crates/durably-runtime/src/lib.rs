@@ -29,6 +29,7 @@ mod error;
 mod execute;
 mod hands;
 mod host;
+mod leader;
 mod life;
 mod load;
 mod mailbox;

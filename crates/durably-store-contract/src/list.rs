@@ -361,6 +361,17 @@ macro_rules! each_case {
                 what_a_task_said_last_stays_with_it_alone
                 a_kept_turn_is_lost_by_the_last_step_that_moved_its_deadline
             }
+            lead {
+                the_first_to_ask_leads_and_others_follow
+                who_asks_again_in_time_goes_on_in_its_term
+                a_lease_that_is_over_is_taken_over_in_a_new_term
+                one_that_comes_late_begins_a_new_term_itself
+                one_that_leaves_hands_over_at_once
+                one_that_drains_goes_on_and_does_not_begin
+                who_is_gone_or_unknown_does_not_lead
+                a_clock_that_was_set_back_keeps_nobody_out
+                of_many_that_ask_at_once_one_leads
+            }
             random {
                 fixed_seeds_agree_with_memory
                 a_fresh_seed_agrees_with_memory

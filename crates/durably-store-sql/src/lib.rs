@@ -16,6 +16,7 @@ mod eager;
 mod error;
 mod field;
 mod find;
+mod lead;
 mod life;
 mod load;
 mod migrate;

@@ -9,6 +9,7 @@ use crate::error::{Context, Phase, Trouble};
 use crate::find::{
     Examine, FindHistory, FindInbox, FindLetters, FindRun, FindRuns, FindTasks, FindWorkers,
 };
+use crate::lead::{FindLeader, Lead};
 use crate::life::{Ask, Beats, Drain, HandBacks, Leave, Register};
 use crate::load::Load;
 use crate::session::Session;
@@ -17,9 +18,9 @@ use crate::work::Work;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, Examined, Gathered, HandBack, Hints, HistoryPage, InboxEntry, LoadCall,
-    Loaded, Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept,
-    TaskRow, WorkerRow,
+    Delivered, Delivery, Examined, Gathered, HandBack, Hints, HistoryPage, InboxEntry, LeadCall,
+    LeaderRow, Led, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store,
+    StoreError, SweepCall, Swept, TaskRow, WorkerRow,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -292,6 +293,10 @@ impl<V: Server> Store for SqlStore<V> {
         self.command(Sweep { call, waits })
     }
 
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led> {
+        self.command(Lead { call })
+    }
+
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
         self.question(Purpose::People, FindRun { run })
     }
@@ -318,6 +323,10 @@ impl<V: Server> Store for SqlStore<V> {
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.question(Purpose::People, FindWorkers)
+    }
+
+    fn leader(&self) -> Answer<'_, LeaderRow> {
+        self.question(Purpose::People, FindLeader)
     }
 
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {

@@ -136,6 +136,9 @@ statements! {
         HistoryLookUp = "history_look_up";
         HistoryPage = "history_page";
         InboxPage = "inbox_page";
+        LeaderLock = "leader_lock";
+        LeaderRead = "leader_read";
+        LeaderSave = "leader_save";
         LettersAll = "letters_all";
         LettersOfRun = "letters_of_run";
         OwnerUnread = "owner_unread";

@@ -304,6 +304,19 @@ pub struct Registration {
     pub version: String,
 }
 
+/// A time in which one process leads; a later one has a higher number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Term(pub u64);
+
+/// Asks to lead, or to go on leading.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeadCall {
+    /// The process.
+    pub who: WorkerId,
+    /// Nobody else leads for so long, unless it leaves before.
+    pub lease: Duration,
+}
+
 /// Housekeeping.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SweepCall {

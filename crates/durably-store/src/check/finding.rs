@@ -90,6 +90,19 @@ impl Finding {
         }
     }
 
+    /// The row of the leader is damaged.
+    pub(super) fn no_leader(error: &StoreError) -> Finding {
+        Finding {
+            weight: Weight::Wrong,
+            invariant: None,
+            run: None,
+            what: error.to_string(),
+            since: None,
+            advice: "nobody can lead, so that dead processes are not noticed: put the row of \
+                     durable_leader back, with id 1, no leader, and a term above all before",
+        }
+    }
+
     pub(super) fn note(
         run: RunId,
         what: String,
