@@ -42,6 +42,7 @@ mod start;
 mod sweeper;
 mod token;
 mod turn;
+mod vital;
 mod worker;
 
 pub use changes::Changes;
