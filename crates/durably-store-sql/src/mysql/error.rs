@@ -15,8 +15,10 @@ pub(super) fn kind_of(code: u16) -> Kind {
         1213 | 1062 | 1586 | 1020 | 3101 => Kind::Repeat,
         // A lock was not to be had in time; a statement took too long (MariaDB, MySQL).
         1205 | 3572 | 1969 | 3024 => Kind::Busy,
-        // Too many connections, of all, of the user, or from this host in vain.
-        1040 | 1203 | 1226 | 1129 => Kind::Away,
+        // Too many connections, of all or of the user.
+        1040 | 1203 | 1226 => Kind::Crowded,
+        // Too many from this host in vain.
+        1129 => Kind::Away,
         // Stopping, stopped, interrupted; idle for too long.
         1053 | 1077 | 1079 | 1080 | 1317 | 4031 => Kind::Away,
         // Only to be read: by an option, in this mode, InnoDB, its recovery, a table, a transaction;
@@ -191,7 +193,8 @@ mod tests {
         for (kind_wanted, codes) in [
             (Kind::Repeat, &[1213, 1062, 1020, 3101][..]),
             (Kind::Busy, &[1205, 3572, 1969, 3024]),
-            (Kind::Away, &[1040, 1203, 1129, 1053, 1290, 1836, 1792, 1047, 3100, 1461, 1030]),
+            (Kind::Crowded, &[1040, 1203, 1226]),
+            (Kind::Away, &[1129, 1053, 1290, 1836, 1792, 1047, 3100, 1461, 1030]),
             (Kind::Cut, &[1158, 1161, 1927, 2006, 2013, 3169]),
             (Kind::Full, &[1021, 1114]),
             (Kind::Unfit, &[1044, 1045, 1049, 1142, 1227, 1698, 3159, 1193]),

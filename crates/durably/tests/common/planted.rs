@@ -10,6 +10,7 @@ use durably_store::{
     SweepCall, Swept, TaskRow, Term, WorkerRow,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What goes wrong with a command.
 pub(crate) enum Fault {
@@ -22,6 +23,8 @@ pub(crate) enum Fault {
     LostBefore,
     /// It is carried out, and the caller does not know.
     LostAfter,
+    /// It is carried out so much later.
+    Late(Duration),
     /// A defect: whoever called is unwound.
     Panic,
 }
@@ -61,7 +64,7 @@ impl Planted {
         &'a self,
         operation: &'static str,
         fault: Fault,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T>,
+        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T> + Send + 'a,
     ) -> Answer<'a, T> {
         let problem = || "planted".to_owned();
         let lost = StoreError::Ambiguous { operation, problem: problem() };
@@ -76,6 +79,11 @@ impl Planted {
                 let error = StoreError::Refused { operation, problem: problem() };
                 Box::pin(std::future::ready(Err(error)))
             }
+            Fault::Late(delay) => Box::pin(async move {
+                #[allow(clippy::disallowed_methods, reason = "it takes real time")]
+                tokio::time::sleep(delay).await; // tidy: a slow store is the point
+                call(&self.inner).await
+            }),
             Fault::Panic => panic!("{operation}: {}", problem()),
             Fault::LostBefore => Box::pin(std::future::ready(Err(lost))),
             Fault::LostAfter => {
@@ -91,7 +99,7 @@ impl Planted {
     fn change<'a, T: Send + 'a>(
         &'a self,
         operation: &'static str,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T>,
+        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T> + Send + 'a,
     ) -> Answer<'a, T> {
         self.carry_out(operation, (self.plan)(&self.inner, Call::Change(operation)), call)
     }
@@ -99,10 +107,10 @@ impl Planted {
     fn read<'a, T: Send + 'a>(
         &'a self,
         operation: &'static str,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T>,
+        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T> + Send + 'a,
     ) -> Answer<'a, T> {
         let fault = match (self.plan)(&self.inner, Call::Read(operation)) {
-            fault @ (Fault::None | Fault::Panic) => fault,
+            fault @ (Fault::None | Fault::Panic | Fault::Late(_)) => fault,
             Fault::Unavailable | Fault::Refused | Fault::LostBefore | Fault::LostAfter => {
                 Fault::Unavailable
             }
