@@ -158,6 +158,7 @@ macro_rules! each_case {
                 schedule_to_close_passes_also_while_an_outcome_waits
                 both_time_outs_of_an_activity_may_be_due_at_once
                 a_clock_that_stands_still_delivers_nothing_twice
+                a_clock_that_is_set_back_fires_nothing_early_or_twice
                 very_long_delays_are_kept
             }
             lease {
@@ -183,6 +184,7 @@ macro_rules! each_case {
                 cancelling_rows_of_a_dead_process_go
                 returns_are_bounded_and_go_on
                 an_unstarted_hand_back_before_a_death_counts_nothing
+                a_clock_that_is_set_back_kills_nobody_and_keeps_nobody_alive
             }
             timeout {
                 an_attempt_that_takes_too_long_becomes_an_entry

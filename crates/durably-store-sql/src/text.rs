@@ -155,6 +155,7 @@ statements! {
         WorkerInsert = "worker_insert";
         WorkerLock = "worker_lock";
         WorkerSave = "worker_save";
+        WorkersAhead = "workers_ahead";
         WorkersAll = "workers_all";
     }
     each {
@@ -191,6 +192,7 @@ statements! {
         TasksStep = "tasks_step";
         WorkersBury = "workers_bury";
         WorkersRead = "workers_read";
+        WorkersSetBack = "workers_set_back";
         WorkersStale = "workers_stale";
     }
 }

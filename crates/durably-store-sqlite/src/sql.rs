@@ -77,6 +77,7 @@ statements! {
     WORKER_LEAVE = "worker_leave";
     WORKER_BEAT = "worker_beat";
     WORKER_STALE = "worker_stale";
+    WORKERS_AHEAD = "workers_ahead";
     WORKERS_ALIVE = "workers_alive";
     WORKERS_COUNT = "workers_count";
     WORKERS_ALL = "workers_all";
