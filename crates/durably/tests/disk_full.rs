@@ -57,7 +57,8 @@ fn fill(ballast: &Path) {
     }
 }
 
-fn answers(database: &Database) -> bool {
+fn answers_soon(database: &Database) -> bool {
+    std::thread::sleep(Duration::from_millis(100)); // tidy: it may be coming back
     database.execute(&["select 1"]).is_ok()
 }
 
@@ -84,15 +85,19 @@ async fn full_for_a_while(kind: Kind, server: Arc<Server>, database: Arc<Databas
         tokio::task::spawn_blocking(full).await.unwrap()
     })
     .await;
+    if kind == Kind::Postgres {
+        // It wants a new file for its log, too, and goes down over it.
+        let (switched, logs) = (database.clone(), "select pg_switch_wal(), txid_current()");
+        let switch = move || (0..10).any(|_| switched.execute(&[logs]).is_err());
+        println!("a log that cannot grow: {}", tokio::task::spawn_blocking(switch).await.unwrap());
+    }
     tokio::time::sleep(Duration::from_secs(2)).await; // tidy: a full disk lasts
     std::fs::remove_file(&ballast).unwrap();
     let mend = move || {
-        let up = (0..20).any(|_| {
-            std::thread::sleep(Duration::from_millis(100)); // tidy: it may be coming back
-            answers(&database)
-        });
-        if !up {
-            println!("the server went down over it");
+        if !(0..30).any(|_| answers_soon(&database)) {
+            println!("the server is down");
+            // What is left of it would be in the way.
+            server.stop_immediate().unwrap();
             server.start_again().unwrap();
         }
     };
