@@ -256,6 +256,16 @@ on_every_database! {
     a_store_that_crashed_is_clean
     a_store_that_is_not_there_is_not_made
     a_schema_that_is_not_ours_is_refused
+    a_store_in_which_nobody_can_lead_is_told_so
+}
+
+async fn a_store_in_which_nobody_can_lead_is_told_so(ground: &Ground) {
+    drop(Client::connect(ground.url()).await.unwrap());
+    assert_clean(ground.url());
+    ground.execute(&["delete from durable_leader".to_owned()]);
+    let (lines, code) = told(ground.url());
+    let named = |line: &Value| line["what"].as_str().is_some_and(|what| what.contains("leader"));
+    assert!(code == 1 && lines.iter().any(named), "{lines:#?}");
 }
 
 async fn a_store_that_crashed_is_clean(ground: &Ground) {

@@ -9,7 +9,8 @@ use crate::persist::{A_WHILE, persist};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::token::CancelReason;
-use crate::{life, sweeper, worker};
+use crate::vital::keep_up;
+use crate::{leader, life, sweeper, worker};
 use durably_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,16 +42,17 @@ impl Engine {
         let shared = Arc::new(Shared::new(environment.clone(), store, registry, settings));
         let caller = Caller::of_engine(&shared);
         // Listening begins before anything can change.
-        environment.spawn_vital(Box::pin(life::hints(shared.clone())));
+        keep_up(&shared, "hints", life::hints);
         let call = || shared.store.register(life::registration(&shared));
         let registered = persist(environment.as_ref(), A_WHILE, call).await;
         let now = registered.inspect_err(|_| shared.end())?;
         shared.hear(now);
         sweeper::sweep(&shared).await;
-        environment.spawn_vital(Box::pin(worker::run(shared.clone())));
-        environment.spawn_vital(Box::pin(life::beats(shared.clone())));
-        environment.spawn_vital(Box::pin(life::questions(shared.clone())));
-        environment.spawn_vital(Box::pin(sweeper::run(shared.clone())));
+        keep_up(&shared, "worker", worker::run);
+        keep_up(&shared, "beats", life::beats);
+        keep_up(&shared, "questions", life::questions);
+        keep_up(&shared, "sweeper", sweeper::run);
+        keep_up(&shared, "leader", leader::run);
         Ok(Engine { shared, caller })
     }
 

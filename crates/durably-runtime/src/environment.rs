@@ -26,6 +26,9 @@ pub trait Environment: Send + Sync + 'static {
     /// Runs a task that must go on even while users' code blocks every thread of theirs.
     fn spawn_vital(&self, task: BoxFuture<'static, ()>);
 
+    /// A loop of the engine's own panicked, and is begun again.
+    fn loop_panicked(&self, _name: &str, _panic: &str) {}
+
     /// The process's name, the first part of its incarnations' names.
     fn process(&self) -> String;
 }

@@ -30,6 +30,7 @@ mod error;
 mod execute;
 mod hands;
 mod host;
+mod leader;
 mod life;
 mod load;
 mod mailbox;
@@ -42,6 +43,7 @@ mod start;
 mod sweeper;
 mod token;
 mod turn;
+mod vital;
 mod worker;
 
 pub use changes::Changes;

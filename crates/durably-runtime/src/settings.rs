@@ -74,6 +74,12 @@ impl Settings {
         took > self.beat || timed_out
     }
 
+    /// Between questions who leads. A lease lasts three of them: a leader that is gone is followed
+    /// by another within four, eight seconds at most.
+    pub(crate) fn lead_pause(&self) -> Duration {
+        self.beat.clamp(Duration::from_millis(10), Duration::from_secs(2))
+    }
+
     /// Says what is wrong with the settings, if anything.
     pub fn check(&self) -> Result<(), RuntimeError> {
         let wrong = |problem: String| Err(RuntimeError::Settings { problem });
@@ -108,5 +114,19 @@ impl Settings {
             return wrong("poll_ceiling is below poll_floor".into());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_leads_within_ten_seconds() {
+        for beat in [0, 50, 5_000, 60_000].map(Duration::from_millis) {
+            let pause = Settings { beat, ..Settings::default() }.lead_pause();
+            // A lease of three pauses that was renewed at the last moment, and one to notice it.
+            assert!(pause * 4 <= Duration::from_secs(8), "{beat:?}: {pause:?}");
+        }
     }
 }

@@ -129,12 +129,17 @@ impl Shared {
         beats.last = now;
     }
 
+    /// Whether the last beat succeeded, not long ago.
+    pub(crate) fn beats_succeed(&self) -> bool {
+        let last = self.beats.lock().last;
+        self.environment.monotonic().saturating_sub(last) <= self.settings.beat * 2
+    }
+
     /// Whether beats have succeeded for so long that silence of others means their death.
     pub(crate) fn may_declare(&self) -> bool {
-        let now = self.environment.monotonic();
-        let beats = self.beats.lock();
-        now.saturating_sub(beats.last) <= self.settings.beat * 2
-            && now.saturating_sub(beats.since) >= self.settings.stale_after
+        let since = self.beats.lock().since;
+        self.beats_succeed()
+            && self.environment.monotonic().saturating_sub(since) >= self.settings.stale_after
     }
 
     /// The store's time, just heard.

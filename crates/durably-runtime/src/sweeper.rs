@@ -1,5 +1,5 @@
-//! Housekeeping in time: what is due fires, what is lost returns. Any process may do it, also all
-//! of them at once.
+//! Housekeeping in time: what is due fires, what is lost returns. Every process does it, since
+//! somebody waits for it; it is harmless when several do at once.
 
 use crate::shared::Shared;
 use durably_store::SweepCall;
@@ -33,12 +33,19 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 
 /// One sweep; says when the next thing is due.
 pub(crate) async fn sweep(shared: &Shared) -> Duration {
-    let call = SweepCall {
-        who: Some(shared.who()),
-        most: BATCH,
-        stale_after: shared.settings.stale_after,
-        may_declare: shared.may_declare(),
-    };
+    sweep_with(shared, false).await
+}
+
+/// A sweep that declares silent processes dead, if this one can judge that.
+pub(crate) async fn declare_dead(shared: &Shared) {
+    if shared.may_declare() {
+        sweep_with(shared, true).await;
+    }
+}
+
+async fn sweep_with(shared: &Shared, may_declare: bool) -> Duration {
+    let (who, stale_after) = (Some(shared.who()), shared.settings.stale_after);
+    let call = SweepCall { who, most: BATCH, stale_after, may_declare };
     match shared.store.sweep(call).await {
         Ok(swept) => {
             if swept.dead > 0 || swept.returned > 0 {

@@ -223,6 +223,7 @@ fn unwanted(shared: &Arc<Shared>, claim: Claim) -> bool {
 pub(crate) fn hand_back(shared: &Arc<Shared>, back: HandBack) {
     let shared = shared.clone();
     shared.environment.clone().spawn(Box::pin(async move {
+        let _abandon = AbandonOnPanic { shared: &shared, claim: back.claim };
         let call = || shared.store.hand_back(shared.who(), vec![back]);
         while let Err(error) = persist(shared.environment.as_ref(), FOR_EVER, call).await {
             tracing::warn!(%error, "a claim could not be handed back, trying again");
@@ -234,4 +235,19 @@ pub(crate) fn hand_back(shared: &Arc<Shared>, back: HandBack) {
         }
         shared.hands.let_go(&back.claim);
     }));
+}
+
+/// A claim that could not be handed back because of a panic, which is a defect of the store's, goes
+/// back all the same when beats name it no more.
+struct AbandonOnPanic<'a> {
+    shared: &'a Shared,
+    claim: Claim,
+}
+
+impl Drop for AbandonOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.hands.abandon(&self.claim);
+        }
+    }
 }

@@ -50,6 +50,11 @@ impl Environment for SimEnvironment {
         self.executor.spawn(self.group, task);
     }
 
+    /// Nothing here plans a panic in the engine itself.
+    fn loop_panicked(&self, name: &str, panic: &str) {
+        panic!("the {name} loop panicked: {panic}");
+    }
+
     fn process(&self) -> String {
         self.name.clone()
     }

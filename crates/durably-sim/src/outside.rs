@@ -9,8 +9,8 @@ use crate::trace::Trace;
 use crate::watch::{Began, Watch};
 use durably::{ActivityContext, Error, Result};
 use durably_kernel::{RunId, Timestamp};
-use durably_store::ManualClock;
 use durably_store::memory::MemoryStore;
+use durably_store::{LeaderRow, ManualClock};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,6 +47,8 @@ pub(crate) struct Outside {
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) tally: Mutex<Tally>,
     pub(crate) watch: Mutex<Watch>,
+    /// Who led when it was last looked.
+    pub(crate) leader: Mutex<LeaderRow>,
     pub(crate) healed: AtomicBool,
     clock: ManualClock,
     /// Milliseconds that the store's clock is ahead.
@@ -68,6 +70,7 @@ impl Outside {
             ledger: Mutex::default(),
             tally: Mutex::default(),
             watch: Mutex::default(),
+            leader: Mutex::default(),
             healed: AtomicBool::new(false),
             clock,
             ahead: AtomicU64::new(0),

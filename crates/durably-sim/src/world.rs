@@ -403,7 +403,8 @@ impl World<'_> {
         let all = watch.runs().all(|(run, seen)| {
             seen.shot.view.status.has_ended() && at_once(store.tasks(*run)).is_empty()
         });
-        all && self.operator.is_idle()
+        let led = !at_once(store.leader()).left(self.outside.store_now()).is_zero();
+        all && led && self.operator.is_idle()
     }
 
     fn left_over(&self) -> String {
@@ -414,7 +415,8 @@ impl World<'_> {
             let left = !view.status.has_ended() || !tasks.is_empty();
             left.then(|| format!("run {run} ({:?}) {view:?} {tasks:?}", seen.plan.number))
         });
-        rows.collect::<Vec<_>>().join("\n")
+        let leader = format!("{:?}", at_once(store.leader()));
+        rows.chain([leader]).collect::<Vec<_>>().join("\n")
     }
 
     /// Signals that runs wait for without a time-out are sent in the end.

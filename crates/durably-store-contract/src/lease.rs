@@ -363,3 +363,23 @@ pub(crate) async fn an_unstarted_hand_back_before_a_death_counts_nothing(world: 
     let row = world.row(working.run, FIRST).await;
     assert_eq!((row.attempts, row.losses), (0, vec![]));
 }
+
+pub(crate) async fn a_clock_that_is_set_back_kills_nobody_and_keeps_nobody_alive(world: &World) {
+    let hour = secs(3600);
+    world.pass(hour);
+    let (dead, alive) = (world.worker("dead").await, world.worker("alive").await);
+    let working = world.working(&dead).await;
+    world.clock.set(World::START);
+    assert_eq!(world.sweep().await.dead, 0);
+    world.beat(&alive, &[]).await;
+    world.pass(secs(60));
+    world.beat(&alive, &[]).await;
+    assert_eq!(world.sweep().await.dead, 0, "silent for 60 s since the clock was set");
+    world.pass(MILLI);
+    let swept = world.sweep().await;
+    assert_eq!((swept.dead, swept.returned), (1, 1), "instead of in an hour");
+    assert_eq!(status(world, &dead).await, WorkerStatus::Stale);
+    assert_eq!(status(world, &alive).await, WorkerStatus::Active);
+    let heir = world.worker("heir").await;
+    assert_eq!(world.claim_one(&heir).await.claim.run, working.run);
+}

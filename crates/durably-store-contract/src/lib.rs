@@ -35,6 +35,7 @@ mod heartbeat;
 mod held;
 mod inbox;
 mod key;
+mod lead;
 mod lease;
 mod load;
 mod look_up;

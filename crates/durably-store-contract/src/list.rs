@@ -158,6 +158,7 @@ macro_rules! each_case {
                 schedule_to_close_passes_also_while_an_outcome_waits
                 both_time_outs_of_an_activity_may_be_due_at_once
                 a_clock_that_stands_still_delivers_nothing_twice
+                a_clock_that_is_set_back_fires_nothing_early_or_twice
                 very_long_delays_are_kept
             }
             lease {
@@ -183,6 +184,7 @@ macro_rules! each_case {
                 cancelling_rows_of_a_dead_process_go
                 returns_are_bounded_and_go_on
                 an_unstarted_hand_back_before_a_death_counts_nothing
+                a_clock_that_is_set_back_kills_nobody_and_keeps_nobody_alive
             }
             timeout {
                 an_attempt_that_takes_too_long_becomes_an_entry
@@ -360,6 +362,17 @@ macro_rules! each_case {
                 a_repeated_claim_does_not_find_the_next_task
                 what_a_task_said_last_stays_with_it_alone
                 a_kept_turn_is_lost_by_the_last_step_that_moved_its_deadline
+            }
+            lead {
+                the_first_to_ask_leads_and_others_follow
+                who_asks_again_in_time_goes_on_in_its_term
+                a_lease_that_is_over_is_taken_over_in_a_new_term
+                one_that_comes_late_begins_a_new_term_itself
+                one_that_leaves_hands_over_at_once
+                one_that_drains_goes_on_and_does_not_begin
+                who_is_gone_or_unknown_does_not_lead
+                a_clock_that_was_set_back_keeps_nobody_out
+                of_many_that_ask_at_once_one_leads
             }
             random {
                 fixed_seeds_agree_with_memory

@@ -2,7 +2,7 @@
 
 use durably_kernel::RunId;
 use durably_store::check::RunShot;
-use durably_store::{DeadLetterRow, RunQuery, Store, WorkerRow};
+use durably_store::{DeadLetterRow, LeaderRow, RunQuery, Store, WorkerRow};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -15,6 +15,8 @@ pub struct Snapshot {
     pub dead_letters: Vec<DeadLetterRow>,
     /// Every process, newest first.
     pub workers: Vec<WorkerRow>,
+    /// Who leads.
+    pub leader: LeaderRow,
 }
 
 /// So many rows a read gets at a time.
@@ -38,6 +40,7 @@ impl Snapshot {
             runs,
             dead_letters: store.dead_letters(None, usize::MAX >> 1).await.expect("dead letters"),
             workers: store.workers().await.expect("workers"),
+            leader: store.leader().await.expect("who leads"),
         }
     }
 
@@ -54,6 +57,7 @@ impl Snapshot {
         }
         differ("dead letters", &self.dead_letters, &other.dead_letters, &mut found);
         differ("workers", &self.workers, &other.workers, &mut found);
+        differ("who leads", &self.leader, &other.leader, &mut found);
         found.dedup();
         found
     }

@@ -306,6 +306,25 @@ pub(crate) async fn a_clock_that_stands_still_delivers_nothing_twice(world: &Wor
     assert_eq!(world.unread(run).await.len(), 1);
 }
 
+pub(crate) async fn a_clock_that_is_set_back_fires_nothing_early_or_twice(world: &World) {
+    let hour = secs(3600);
+    world.pass(hour);
+    let early = world.begun([timer(FIRST, "t", Seq(2), secs(10))]).await;
+    let due = world.now().after(secs(10));
+    world.pass(secs(10));
+    assert_eq!(world.sweep().await.delivered, 1);
+    let late = world.begun([timer(FIRST, "t", Seq(2), secs(10))]).await;
+    world.clock.set(World::START);
+    let soon = world.begun([timer(FIRST, "t", Seq(2), secs(10))]).await;
+    assert_eq!(world.sweep().await.delivered, 0, "nothing is due, and nothing fires again");
+    world.pass(secs(10));
+    assert_eq!(world.sweep().await.delivered, 1, "what was started since goes by the new time");
+    assert_eq!(world.unread(soon).await.len(), 1);
+    world.clock.set(due.after(secs(10)));
+    assert_eq!(world.sweep().await.delivered, 1);
+    assert_eq!((world.unread(early).await.len(), world.unread(late).await.len()), (1, 1));
+}
+
 pub(crate) async fn very_long_delays_are_kept(world: &World) {
     let years = Duration::from_secs(100 * 366 * 24 * 60 * 60);
     let run = world.begun([timer(FIRST, "t", Seq(2), years)]).await;

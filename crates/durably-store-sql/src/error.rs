@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Busy,
     /// The server is out of reach, starting, stopping, or only to be read.
     Away,
+    /// The server accepts no further connection; those that there are go on.
+    Crowded,
     /// The connection ended while an answer was awaited.
     Cut,
     /// No room left.
@@ -109,7 +111,7 @@ impl Trouble {
         let unavailable =
             |problem| StoreError::Unavailable { operation, problem, retry_after: None };
         match (kind, context.phase) {
-            (Kind::Repeat | Kind::Busy | Kind::Away, _) => unavailable(problem),
+            (Kind::Repeat | Kind::Busy | Kind::Away | Kind::Crowded, _) => unavailable(problem),
             (Kind::Cut, Phase::Commit) => StoreError::Ambiguous { operation, problem },
             (Kind::Cut, Phase::Open | Phase::Statement) => unavailable(problem),
             (Kind::Full, _) => StoreError::Full { operation, problem },

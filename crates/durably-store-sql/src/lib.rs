@@ -18,6 +18,7 @@ mod field;
 mod find;
 mod floors;
 mod kept;
+mod lead;
 mod life;
 mod load;
 mod migrate;

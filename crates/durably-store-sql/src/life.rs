@@ -3,6 +3,7 @@
 use crate::command::{Command, Question};
 use crate::error::Trouble;
 use crate::field::{Columns, json, stored, text, time};
+use crate::lead::stop_leading;
 use crate::record::{read_task, read_worker};
 use crate::session::{Call, Param, Session};
 use crate::text::Sql;
@@ -86,6 +87,7 @@ impl Command for Leave {
         lock(work, places).await?;
         work.state.leave(&self.who, work.now);
         save(work, &self.who);
+        stop_leading(work, &self.who).await?;
         Ok(())
     }
 }

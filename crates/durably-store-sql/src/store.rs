@@ -11,6 +11,7 @@ use crate::find::{
 };
 use crate::floors::Floors;
 use crate::kept::Keeper;
+use crate::lead::{FindLeader, Lead};
 use crate::life::{Ask, Beats, Drain, HandBacks, Leave, Register};
 use crate::load::Load;
 use crate::postgres::home::Home;
@@ -21,9 +22,9 @@ use crate::work::Work;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, Examined, Gathered, HandBack, Hints, HistoryPage, InboxEntry, LoadCall,
-    Loaded, Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept,
-    TaskRow, WorkerRow,
+    Delivered, Delivery, Examined, Gathered, HandBack, Hints, HistoryPage, InboxEntry, LeadCall,
+    LeaderRow, Led, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store,
+    StoreError, SweepCall, Swept, TaskRow, WorkerRow,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -331,6 +332,10 @@ impl<V: Server> Store for SqlStore<V> {
         self.command(Sweep { call, waits })
     }
 
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led> {
+        self.command(Lead { call })
+    }
+
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
         self.question(Purpose::People, FindRun { run })
     }
@@ -357,6 +362,10 @@ impl<V: Server> Store for SqlStore<V> {
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.question(Purpose::People, FindWorkers)
+    }
+
+    fn leader(&self) -> Answer<'_, LeaderRow> {
+        self.question(Purpose::People, FindLeader)
     }
 
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {

@@ -47,6 +47,7 @@ impl Sweep {
         if !self.call.may_declare {
             return Ok(0);
         }
+        self.set_back(work).await?;
         let before = Timestamp(work.now.0 - crate::field::stored_millis(self.call.stale_after));
         let sweeper = self.call.who.clone().unwrap_or_else(|| WorkerId::from(""));
         let rows = work.ask(Sql::WorkersStale, vec![time(before), worker(&sweeper)]).await?;
@@ -57,6 +58,19 @@ impl Sweep {
             work.ask(Sql::WorkersBury, vec![Param::Texts(dead)]).await?;
         }
         Ok(count)
+    }
+
+    /// A beat in the future is one before the clock was set back: it counts as one of now.
+    async fn set_back<S: Session>(&self, work: &mut Work<'_, S>) -> Result<(), Trouble> {
+        let latest = time(work.now.after(self.call.stale_after));
+        let rows = work.ask(Sql::WorkersAhead, vec![latest.clone()]).await?;
+        let ahead = rows.into_iter().map(|mut row| row.words("id").map(Some));
+        let ahead = ahead.collect::<Result<Vec<_>, _>>()?;
+        if !ahead.is_empty() {
+            let params = vec![time(work.now), latest, Param::Texts(ahead)];
+            work.ask(Sql::WorkersSetBack, params).await?;
+        }
+        Ok(())
     }
 
     /// The rows that there seems to be something to do about.

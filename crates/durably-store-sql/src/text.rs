@@ -136,6 +136,9 @@ statements! {
         HistoryLookUp = "history_look_up";
         HistoryPage = "history_page";
         InboxPage = "inbox_page";
+        LeaderLock = "leader_lock";
+        LeaderRead = "leader_read";
+        LeaderSave = "leader_save";
         LettersAll = "letters_all";
         LettersOfRun = "letters_of_run";
         OwnerUnread = "owner_unread";
@@ -151,6 +154,7 @@ statements! {
         WorkerInsert = "worker_insert";
         WorkerLock = "worker_lock";
         WorkerSave = "worker_save";
+        WorkersAhead = "workers_ahead";
         WorkersAll = "workers_all";
     }
     each {
@@ -189,6 +193,7 @@ statements! {
         TasksStep = "tasks_step";
         WorkersBury = "workers_bury";
         WorkersRead = "workers_read";
+        WorkersSetBack = "workers_set_back";
         WorkersStale = "workers_stale";
     }
 }

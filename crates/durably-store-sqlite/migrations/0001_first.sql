@@ -1,4 +1,5 @@
--- Runs, their histories, their live tasks, their inboxes; work that was given up; processes.
+-- Runs, their histories, their live tasks, their inboxes; work that was given up; processes
+-- and who of them leads.
 -- Ids are 16 bytes, times are milliseconds since 1970 UTC, JSON is text as it was written. The
 -- views at the end show ids and times as people read them. Checks of names are written with OR:
 -- SQLite would build a table for an IN list with every statement.
@@ -161,6 +162,17 @@ create table durable_workers (
     last_heartbeat_at integer not null,
     beats integer not null default 0
 ) strict;
+
+-- Who does what one process is enough for, and until when; one row, which is always there.
+create table durable_leader (
+    id integer primary key check (id = 1),
+    leader text,
+    term integer not null,
+    renewed_at integer not null,
+    lease_ms integer not null
+) strict;
+
+insert into durable_leader (id, leader, term, renewed_at, lease_ms) values (1, null, 0, 0, 0);
 
 create view durable_workflow_instances as
 select

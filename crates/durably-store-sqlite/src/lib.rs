@@ -19,6 +19,7 @@ mod error;
 mod examine;
 mod field;
 mod find;
+mod lead;
 mod life;
 mod load;
 mod lock;
@@ -38,9 +39,9 @@ use durably_kernel::{CommitId, Event, RunId, Seq, Timestamp, WorkerId};
 use durably_store::check::Patient;
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, Clock, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry, LoadCall, Loaded,
-    Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow,
-    WorkerRow,
+    Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry, LeadCall, LeaderRow,
+    Led, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store, StoreError,
+    SweepCall, Swept, TaskRow, WorkerRow,
 };
 use error::Trouble;
 use lock::Locks;
@@ -239,6 +240,10 @@ impl Store for SqliteStore {
         self.writer.send("sweep", move |desk| desk.sweep(&call))
     }
 
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led> {
+        self.write("lead", move |tx| tx.lead(&call))
+    }
+
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
         self.read("run", move |conn| find::run(conn, run))
     }
@@ -265,6 +270,10 @@ impl Store for SqliteStore {
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.read("workers", find::workers)
+    }
+
+    fn leader(&self) -> Answer<'_, LeaderRow> {
+        self.read("leader", lead::load)
     }
 
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {

@@ -117,6 +117,7 @@ impl Tx<'_> {
     }
 
     pub(crate) fn leave(&mut self, who: &WorkerId) -> Result<(), Trouble> {
+        self.stop_leading(who)?;
         let left = self.conn.prepare_cached(sql::WORKER_LEAVE)?.execute(params![who.as_str()])?;
         if left == 0 {
             return Ok(());

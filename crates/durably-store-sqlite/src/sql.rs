@@ -50,6 +50,8 @@ statements! {
     TASK_DELETE = "task_delete";
     TASK_DELETE_ROW = "task_delete_row";
     TASK_CANCEL = "task_cancel";
+    LEADER_LOAD = "leader_load";
+    LEADER_SAVE = "leader_save";
     TASKS_OF_RUN = "tasks_of_run";
     TASKS_OF_OWNER = "tasks_of_owner";
     TASKS_OF_CALL = "tasks_of_call";
@@ -75,6 +77,7 @@ statements! {
     WORKER_LEAVE = "worker_leave";
     WORKER_BEAT = "worker_beat";
     WORKER_STALE = "worker_stale";
+    WORKERS_AHEAD = "workers_ahead";
     WORKERS_ALIVE = "workers_alive";
     WORKERS_COUNT = "workers_count";
     WORKERS_ALL = "workers_all";

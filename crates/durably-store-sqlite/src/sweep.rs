@@ -52,6 +52,10 @@ impl Tx<'_> {
     /// Dead is who was silent for too long, and who had a lock file on this host that is free or
     /// gone.
     fn declare_dead(&mut self, call: &SweepCall) -> Result<Vec<WorkerId>, Trouble> {
+        if call.may_declare {
+            let bound = params![self.now.0, self.now.after(call.stale_after).0];
+            self.conn.prepare_cached(sql::WORKERS_AHEAD)?.execute(bound)?;
+        }
         let here = self.hosts_here(call.who.as_ref())?;
         let mut dead = Vec::new();
         for suspect in self.suspects()? {

@@ -1,6 +1,6 @@
 //! What a store answers.
 
-use crate::command::Claimable;
+use crate::command::{Claimable, Term};
 use durably_kernel::{
     ActivityId, ActivityOptions, ActivityType, Attempt, Claim, Event, Fact, LastError, Loss,
     Payload, RunId, RunIdentity, RunStatus, Seq, Tenant, Timestamp, Waits, WorkflowType,
@@ -232,6 +232,23 @@ pub struct AskAnswer {
     pub unread: Vec<RunId>,
     /// Whether the process is active.
     pub active: bool,
+}
+
+/// Who leads, as one learns who asked to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Led {
+    /// Whoever asked.
+    Leads {
+        /// Since it leads without a gap.
+        term: Term,
+        /// Nobody else can for so long.
+        left: Duration,
+    },
+    /// Somebody else, or nobody whom the store knows to live.
+    Follows {
+        /// Nobody else can for so long.
+        left: Duration,
+    },
 }
 
 /// What a sweep did.

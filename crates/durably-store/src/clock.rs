@@ -49,4 +49,9 @@ impl ManualClock {
         let to = self.now().after(by);
         self.0.store(to.0, Ordering::SeqCst);
     }
+
+    /// Sets it, also back.
+    pub fn set(&self, to: Timestamp) {
+        self.0.store(to.0, Ordering::SeqCst);
+    }
 }

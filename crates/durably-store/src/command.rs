@@ -304,6 +304,19 @@ pub struct Registration {
     pub version: String,
 }
 
+/// A time in which one process leads; a later one has a higher number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Term(pub u64);
+
+/// Asks to lead, or to go on leading.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeadCall {
+    /// The process.
+    pub who: WorkerId,
+    /// Nobody else leads for so long, unless it leaves before.
+    pub lease: Duration,
+}
+
 /// Housekeeping.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SweepCall {
@@ -311,7 +324,8 @@ pub struct SweepCall {
     pub who: Option<WorkerId>,
     /// At most so many rows of each kind.
     pub most: usize,
-    /// A process is gone when its last beat is older than this.
+    /// A process is gone when its last beat is older than this. One that is so far in the future is
+    /// one before the clock was set back, and counts as one of now.
     pub stale_after: Duration,
     /// Whether the sweeper's own beats succeeded all that time: otherwise nobody is declared dead
     /// by time, since the store may have been out of reach for all.

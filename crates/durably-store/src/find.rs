@@ -1,11 +1,12 @@
 //! Reads for people.
 
-use crate::command::Claimable;
+use crate::command::{Claimable, Term};
 use durably_kernel::{
     ActivityId, Attempt, DeadLetterKind, Event, Failure, Loss, Payload, Place, Queue, RunId,
     RunStatus, Seq, TaskKind, TaskState, Tenant, Timestamp, WorkerId, WorkflowType,
 };
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Which runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -181,6 +182,36 @@ pub struct WorkerRow {
     pub beat_at: Timestamp,
     /// The number of its last beat.
     pub beats: u64,
+}
+
+/// Who leads.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LeaderRow {
+    /// Who led last; none before the first, and after one that left.
+    pub who: Option<WorkerId>,
+    /// Grows whenever somebody begins to lead.
+    pub term: Term,
+    /// When its lease was renewed.
+    pub renewed_at: Timestamp,
+    /// For how long.
+    pub lease: Duration,
+}
+
+impl LeaderRow {
+    /// How long nobody else can lead; zero if its time is over.
+    pub fn left(&self, now: Timestamp) -> Duration {
+        let until = self.renewed_at.after(self.lease);
+        // A renewal in the future is one before the clock was set back. A little is left to those
+        // whose transaction has read the clock and then waited for the row.
+        let in_the_future = self.renewed_at > now.after(self.lease);
+        if self.who.is_none() || in_the_future { Duration::ZERO } else { until.since(now) }
+    }
+
+    /// How long somebody else than this process leads.
+    pub fn left_of_another(&self, who: &WorkerId, now: Timestamp) -> Option<Duration> {
+        let left = self.left(now);
+        (!left.is_zero() && self.who.as_ref() != Some(who)).then_some(left)
+    }
 }
 
 /// How much the tables hold under one id: what other reads do not show, since they look for runs.

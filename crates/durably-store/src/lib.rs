@@ -20,17 +20,19 @@ pub mod rows;
 
 pub use answer::{
     AskAnswer, BeatAnswer, Claimed, ClaimedActivity, ClaimedTask, ClaimedWork, CommitAnswer,
-    Committed, Delivered, InboxEntry, Loaded, Parked, RunView, Swept,
+    Committed, Delivered, InboxEntry, Led, Loaded, Parked, RunView, Swept,
 };
 pub use clock::{Clock, ManualClock};
 pub use command::{
     Base, Beat, CallId, ClaimCall, Claimable, Delivery, HandBack, Heartbeat, Held, KeyCheck,
-    LoadCall, NewRun, Registration, Returned, RunCommit, SweepCall, TurnAfter, Want, kept_deadline,
+    LeadCall, LoadCall, NewRun, Registration, Returned, RunCommit, SweepCall, Term, TurnAfter,
+    Want, kept_deadline,
 };
 pub use eager::{Committer, Foremost};
 pub use error::{Class, StoreError};
 pub use find::{
-    DeadLetterRow, EventRow, Examined, HistoryPage, RunQuery, TaskRow, WorkerRow, WorkerStatus,
+    DeadLetterRow, EventRow, Examined, HistoryPage, LeaderRow, RunQuery, TaskRow, WorkerRow,
+    WorkerStatus,
 };
 pub use hint::{Gathered, Heard, Hint, Hints, Listener, Watch};
 pub use port::{Answer, Store};

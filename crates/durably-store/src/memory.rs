@@ -2,13 +2,14 @@
 //! the model that other stores are compared with.
 
 use crate::answer::{
-    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, InboxEntry, Loaded, RunView, Swept,
+    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, InboxEntry, Led, Loaded, RunView,
+    Swept,
 };
 use crate::clock::Clock;
 use crate::command::{
-    Beat, ClaimCall, Delivery, HandBack, LoadCall, Registration, RunCommit, SweepCall,
+    Beat, ClaimCall, Delivery, HandBack, LeadCall, LoadCall, Registration, RunCommit, SweepCall,
 };
-use crate::find::{DeadLetterRow, Examined, HistoryPage, RunQuery, TaskRow, WorkerRow};
+use crate::find::{DeadLetterRow, Examined, HistoryPage, LeaderRow, RunQuery, TaskRow, WorkerRow};
 use crate::hint::Hints;
 use crate::port::{Answer, Store};
 use crate::rows::State;
@@ -132,6 +133,10 @@ impl Store for MemoryStore {
         self.command(move |state, now| state.sweep(&call, now))
     }
 
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led> {
+        self.command(move |state, now| state.lead(&call, now))
+    }
+
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
         self.command(move |state, _| state.view(run))
     }
@@ -158,6 +163,10 @@ impl Store for MemoryStore {
 
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.command(|state, _| state.worker_rows())
+    }
+
+    fn leader(&self) -> Answer<'_, LeaderRow> {
+        self.command(|state, _| state.leader.clone())
     }
 
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {

@@ -1,13 +1,14 @@
 //! The port itself.
 
 use crate::answer::{
-    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, InboxEntry, Loaded, RunView, Swept,
+    AskAnswer, BeatAnswer, Claimed, CommitAnswer, Delivered, InboxEntry, Led, Loaded, RunView,
+    Swept,
 };
 use crate::command::{
-    Beat, ClaimCall, Delivery, HandBack, LoadCall, Registration, RunCommit, SweepCall,
+    Beat, ClaimCall, Delivery, HandBack, LeadCall, LoadCall, Registration, RunCommit, SweepCall,
 };
 use crate::error::StoreError;
-use crate::find::{DeadLetterRow, Examined, HistoryPage, RunQuery, TaskRow, WorkerRow};
+use crate::find::{DeadLetterRow, Examined, HistoryPage, LeaderRow, RunQuery, TaskRow, WorkerRow};
 use crate::hint::Hints;
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use futures_util::future::BoxFuture;
@@ -78,6 +79,15 @@ pub trait Store: Send + Sync + 'static {
     /// Due rows become ready or inbox entries, lost claims return, time-outs become inbox entries.
     fn sweep(&self, call: SweepCall) -> Answer<'_, Swept>;
 
+    /// Asks to lead. One leads at a time, by the store's clock: a process that is active begins to
+    /// when nobody does, and goes on as long as it asks again within its lease, while it lives. It
+    /// ends by leaving, or when its lease is over; whoever begins then has a higher term. Repeated
+    /// by the leader it renews the lease, so a lost answer costs nothing.
+    ///
+    /// One that stood still may believe that it leads when somebody else does: what leaders do has
+    /// to be harmless twice, or to name the term.
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led>;
+
     /// One run.
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>>;
 
@@ -98,6 +108,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// All processes, newest first.
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>>;
+
+    /// Who leads.
+    fn leader(&self) -> Answer<'_, LeaderRow>;
 
     /// What the tables hold under each id from this one on, by id; also under ids of no run.
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>>;

@@ -175,27 +175,24 @@ impl<T, E: Into<Error>> ResultExt<T> for std::result::Result<T, E> {
 
 /// A call to an engine or a store that did not succeed.
 #[derive(Debug, thiserror::Error)]
-#[error("{source} [{}]", self.code())]
-pub struct ClientError {
-    #[from]
-    source: RuntimeError,
-}
+#[error("{what} [{code}]", what = .0, code = self.code())]
+pub struct ClientError(RuntimeError);
 
 impl ClientError {
     /// The stable code of the error; `docs/errors/` has a page for each.
     pub fn code(&self) -> Code {
-        self.source.code()
+        self.0.code()
     }
 
-    /// What happened.
+    /// What happened. It is no `source()`: what it says is in this error's text already.
     pub fn kind(&self) -> &RuntimeError {
-        &self.source
+        &self.0
     }
 
     /// The error of one of many starts.
     pub(crate) fn in_bulk(index: usize, error: ClientError) -> ClientError {
-        let source = Box::new(error.source);
-        ClientError { source: RuntimeError::InBulk { index, source } }
+        let source = Box::new(error.0);
+        ClientError(RuntimeError::InBulk { index, source })
     }
 }
 
@@ -203,12 +200,13 @@ macro_rules! client_error_from {
     ($($source:ty),+) => {$(
         impl From<$source> for ClientError {
             fn from(source: $source) -> Self {
-                ClientError { source: source.into() }
+                ClientError(source.into())
             }
         }
     )+};
 }
 client_error_from!(
+    RuntimeError,
     durably_store::StoreError,
     durably_kernel::Invalid,
     durably_kernel::PayloadError
@@ -281,6 +279,14 @@ mod tests {
         assert_eq!(error.failure().kind, FailureKind::Permanent);
         assert_eq!(error.failure().code.as_deref(), Some("CARD"));
         assert_eq!(error.failure().message, "charging: no such card");
+    }
+
+    #[test]
+    fn a_chain_of_errors_says_everything_once() {
+        let error = durably_store::StoreError::Refused { operation: "x", problem: "y".into() };
+        let error = anyhow::Error::new(ClientError::from(error)).context("cannot");
+        let text = format!("{error:#}");
+        assert_eq!(text.matches('y').count(), 1, "{text}");
     }
 
     #[test]

@@ -269,7 +269,7 @@ async fn a_store_that_is_away_for_a_moment_is_waited_for() {
     let (counted, planned) = (reads.clone(), failing.clone());
     let store = Arc::new(Planted::new(move |_, call| match call {
         // Every third read fails while it is so planned.
-        Call::Read if planned.load(Ordering::SeqCst) > 0 => {
+        Call::Read(_) if planned.load(Ordering::SeqCst) > 0 => {
             match counted.fetch_add(1, Ordering::SeqCst) % 3 {
                 0 => Fault::Unavailable,
                 _ => Fault::None,
@@ -324,7 +324,7 @@ async fn a_quiet_run_is_read_once_a_second_and_a_store_that_stays_away_is_an_err
     let reads = Arc::new(AtomicU64::new(0));
     let counted = reads.clone();
     let store = Arc::new(Planted::new(move |_, call| match call {
-        Call::Read if counted.fetch_add(1, Ordering::SeqCst) >= LOOKS => Fault::Unavailable,
+        Call::Read(_) if counted.fetch_add(1, Ordering::SeqCst) >= LOOKS => Fault::Unavailable,
         _ => Fault::None,
     }));
     let engine = Engine::builder().start_on(store.clone()).await.unwrap();

@@ -6,8 +6,8 @@
 mod common;
 
 use common::load::{Effects, under_load};
-use common::planted::{Fault, Planted};
-use common::work::{self, MANY};
+use common::planted::{Call, Fault, Planted};
+use common::work::{self, MANY, SINGLE};
 use common::{database, own_server, start_all, until, with};
 use durably::{Client, RunQuery};
 use durably_testbed::{Direction, Kind, Proxy, Server, ServerOptions, execute};
@@ -27,6 +27,7 @@ on_every_server!(
     a_server_that_may_only_be_read_for_a_while,
     a_pool_of_two_connections,
     more_connections_wanted_than_there_are,
+    a_pool_that_may_not_grow_waits_for_its_own,
     calls_that_are_dropped_midway,
 );
 
@@ -170,8 +171,7 @@ async fn a_server_that_may_only_be_read_for_a_while(kind: Kind) {
         Kind::Mysql => {
             let grant = "grant all on NAME.* to plain".replace("NAME", database.name());
             execute(&server.url(), &["create user plain identified by 'p'", &grant]).unwrap();
-            let (_, place) = database.url().split_once('@').unwrap();
-            format!("mysql://plain:p@{place}")
+            as_user(database.url(), "plain:p")
         }
     };
     let flips = async {
@@ -191,7 +191,8 @@ async fn a_pool_of_two_connections(kind: Kind) {
 }
 
 async fn more_connections_wanted_than_there_are(kind: Kind) {
-    let options = ServerOptions::default().set("max_connections", "12");
+    // Each of the engines may want 13; four or five will do to start one.
+    let options = ServerOptions::default().set("max_connections", "24");
     let (_server, database) = own_server(kind, &options);
     let effects = Effects::default();
     let mut engines = vec![];
@@ -211,6 +212,41 @@ async fn more_connections_wanted_than_there_are(kind: Kind) {
         last.handle(MANY, *run).result().await.unwrap();
     }
     println!("{:?}", common::check::check(&last, &runs, &effects.all()).await);
+}
+
+/// The same URL for another user.
+fn as_user(url: &str, user: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap();
+    let (_, place) = rest.split_once('@').unwrap();
+    format!("{scheme}://{user}@{place}")
+}
+
+async fn a_pool_that_may_not_grow_waits_for_its_own(kind: Kind) {
+    let (_server, database) = own_server(kind, &ServerOptions::default());
+    // Its listener takes one of them.
+    let user: &[&str] = match kind {
+        Kind::Postgres => &[
+            "create role few login password 'p' connection limit 3",
+            "grant all on schema NAME to few",
+        ],
+        Kind::Mysql => &[
+            "create user few identified by 'p' with max_user_connections 3",
+            "grant all on NAME.* to few",
+        ],
+    };
+    let user: Vec<String> = user.iter().map(|sql| sql.replace("NAME", database.name())).collect();
+    database.execute(&user.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    let url = with(&as_user(database.url(), "few:p"), "pool=16");
+    let client = Client::connect(&url).await.unwrap();
+    let store = client.store();
+    // Those that opened the store are gone.
+    until("there is one", async || store.now().await.is_ok()).await;
+    for _ in 0..3 {
+        let asked = (0..100).map(|_| store.now());
+        for answer in join_all(asked).await {
+            answer.unwrap();
+        }
+    }
 }
 
 /// Polls a call so many times, then drops it.
@@ -274,4 +310,68 @@ async fn an_idle_engine_asks_a_few_times_a_second() {
     let most = 8.0 + 3.0 * began.elapsed().as_secs_f64();
     assert!(asked > 0 && f64::from(asked) <= most, "{asked} calls");
     engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_take_longer_than_a_process_may_be_silent() {
+    const RUNS: u32 = 20;
+    const SILENT_MAX: Duration = Duration::from_secs(3);
+    let store = Planted::new(|_, call| match call {
+        Call::Commit(_) => Fault::Late(SILENT_MAX + Duration::from_secs(1)),
+        _ => Fault::None,
+    });
+    let (store, effects) = (Arc::new(store), Effects::default());
+    let mut engines = vec![];
+    for _ in 0..2 {
+        let engine = work::engine(effects.ledger()).slots(16).stale_after(SILENT_MAX);
+        let engine = engine.beat(Duration::from_millis(200)).start_on(store.clone());
+        engines.push(engine.await.unwrap());
+    }
+    let handles = start_all(&engines[0], SINGLE, RUNS).await;
+    for handle in &handles {
+        handle.result_within(Duration::from_secs(60)).await.unwrap();
+    }
+    let runs: Vec<_> = handles.iter().map(|handle| handle.id()).collect();
+    let checked = common::check::check(&engines[0], &runs, &effects.all()).await;
+    // What is done and not committed yet is still in somebody's hands, and beats say so.
+    assert_eq!((checked.lost, checked.effects), (0, RUNS as usize), "nothing is done again");
+}
+
+/// Lets every process notify others, or none.
+async fn may_notify(server: &Server, may: bool) {
+    let statement = match may {
+        true => "grant execute on function pg_notify(text, text) to public",
+        false => "revoke execute on function pg_notify(text, text) from public",
+    };
+    let url = server.url();
+    blocking(move || execute(&url, &[statement]).unwrap()).await;
+}
+
+/// As with a full queue: NOTIFY fails. Meanwhile somebody else listens and does not hear, which is
+/// how queues become full.
+#[tokio::test(flavor = "multi_thread")]
+async fn notifications_that_the_server_refuses() {
+    let (server, database) = own_server(Kind::Postgres, &ServerOptions::default());
+    let grant = "grant all on schema NAME to plain".replace("NAME", database.name());
+    database.execute(&["create role plain login password 'p'", &grant]).unwrap();
+    let url = as_user(database.url(), "plain:p");
+    let listener = server.url();
+    let idles = "begin; listen \"durably:NAME:\"; select pg_sleep(4); commit";
+    let idles = idles.replace("NAME", database.name());
+    let deaf = tokio::task::spawn_blocking(move || execute(&listener, &[&idles]).unwrap());
+    let refusals = async {
+        for _ in 0..3 {
+            may_notify(&server, false).await;
+            let tried = url.clone();
+            blocking(move || {
+                execute(&tried, &["select pg_notify('a', 'b')"]).expect_err("it is refused");
+            })
+            .await;
+            outage().await;
+            may_notify(&server, true).await;
+            outage().await;
+        }
+        deaf.await.unwrap();
+    };
+    println!("{:?}", under_load(&url, refusals).await);
 }

@@ -7,8 +7,9 @@ mod common;
 use common::check::{attempts_of, check};
 use common::fleet::{Fleet, Process};
 use common::work::{MANY, SINGLE};
-use common::{database, start_all, until};
+use common::{database, start_all, until, until_some};
 use durably::{Client, Event, RunId, Seq, WorkerStatus};
+use durably_store::LeaderRow;
 use durably_testbed::Kind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,8 @@ on_every_server!(
     two_hundred_workers_claim_nothing_twice,
     clocks_that_are_an_hour_off_change_nothing,
     of_eight_that_open_a_new_store_at_once_one_may_be_killed,
+    another_leads_when_the_leader_was_killed,
+    a_leader_that_stops_hands_over_at_once,
 );
 
 async fn three_processes_share_the_work_and_one_may_be_killed(kind: Kind) {
@@ -140,4 +143,52 @@ async fn of_eight_that_open_a_new_store_at_once_one_may_be_killed(kind: Kind) {
         check(&client, &runs, &fleet.effects().0).await;
         processes.into_iter().for_each(Process::stop);
     }
+}
+
+/// Which of the processes leads, and the row that says so.
+async fn leader(client: &Client, processes: &[Process]) -> (usize, LeaderRow) {
+    until_some("one of them leads", async || {
+        let row = client.store().leader().await.unwrap();
+        // An incarnation is called host-pid-random.
+        let pid: u32 = row.who.as_ref()?.as_str().rsplit('-').nth(1)?.parse().ok()?;
+        Some((processes.iter().position(|process| process.id() == pid)?, row))
+    })
+    .await
+}
+
+async fn another_leads_when_the_leader_was_killed(kind: Kind) {
+    let database = database(kind);
+    let fleet = Fleet::on(database.url());
+    let mut processes = fleet.ready(3, 2);
+    let client = Client::connect(database.url()).await.unwrap();
+    while processes.len() > 1 {
+        let (at, _) = leader(&client, &processes).await;
+        processes.swap_remove(at).kill();
+        let last = client.store().leader().await.unwrap();
+        let (_, next) = leader(&client, &processes).await;
+        // All by the database's clock, whatever the processes' clocks and the machine's load are.
+        if next.term > last.term {
+            assert!(next.renewed_at >= last.renewed_at.after(last.lease), "{last:?} {next:?}");
+        }
+        println!("{last:?}, then {next:?}");
+    }
+    processes.into_iter().for_each(Process::stop);
+    let row = client.store().leader().await.unwrap();
+    assert_eq!(row.who, None, "the last one has left");
+    let terms = row.term.0;
+    assert!(terms >= 3, "three have led, one after the other: {terms}");
+}
+
+async fn a_leader_that_stops_hands_over_at_once(kind: Kind) {
+    let database = database(kind);
+    let fleet = Fleet::on(database.url());
+    let mut processes = fleet.ready(2, 2);
+    let client = Client::connect(database.url()).await.unwrap();
+    let (at, before) = leader(&client, &processes).await;
+    processes.swap_remove(at).stop();
+    let row = client.store().leader().await.unwrap();
+    assert_ne!(row.who, before.who, "it has let go");
+    let (_, row) = leader(&client, &processes).await;
+    assert!(row.term > before.term, "{before:?} {row:?}");
+    processes.into_iter().for_each(Process::stop);
 }

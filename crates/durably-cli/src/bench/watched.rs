@@ -4,8 +4,8 @@ use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, ClaimedTask, CommitAnswer,
     DeadLetterRow, Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry,
-    LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store, SweepCall, Swept, TaskRow,
-    WorkerRow,
+    LeadCall, LeaderRow, Led, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store,
+    SweepCall, Swept, TaskRow, WorkerRow,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -105,6 +105,9 @@ impl Store for Watched {
     fn sweep(&self, call: SweepCall) -> Answer<'_, Swept> {
         self.inner.sweep(call)
     }
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led> {
+        self.inner.lead(call)
+    }
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
         self.inner.run(run)
     }
@@ -125,6 +128,9 @@ impl Store for Watched {
     }
     fn inbox(&self, run: RunId, after: u64, most: usize) -> Answer<'_, Vec<InboxEntry>> {
         self.inner.inbox(run, after, most)
+    }
+    fn leader(&self) -> Answer<'_, LeaderRow> {
+        self.inner.leader()
     }
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
         self.inner.examine(from, most)

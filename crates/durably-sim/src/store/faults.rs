@@ -28,12 +28,14 @@ pub enum Kind {
     Ask,
     /// `sweep`.
     Sweep,
+    /// `lead`.
+    Lead,
     /// Everything else that reads.
     Read,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 12] = [
+    pub(crate) const ALL: [Kind; 13] = [
         Kind::Register,
         Kind::Leave,
         Kind::Commit,
@@ -45,6 +47,7 @@ impl Kind {
         Kind::Beat,
         Kind::Ask,
         Kind::Sweep,
+        Kind::Lead,
         Kind::Read,
     ];
 
@@ -61,6 +64,7 @@ impl Kind {
             Kind::Beat => "beat",
             Kind::Ask => "ask",
             Kind::Sweep => "sweep",
+            Kind::Lead => "lead",
             Kind::Read => "read",
         }
     }

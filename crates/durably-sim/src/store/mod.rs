@@ -5,6 +5,7 @@
 
 mod faults;
 mod judge;
+mod lead;
 
 pub use faults::{Faults, Kind, Outage, Rates};
 pub(crate) use judge::count_letters;
@@ -17,9 +18,9 @@ use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::memory::MemoryStore;
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, Examined, HandBack, Hint, Hints, HistoryPage, InboxEntry, LoadCall,
-    Loaded, Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept,
-    TaskRow, WorkerRow,
+    Delivered, Delivery, Examined, HandBack, Hint, Hints, HistoryPage, InboxEntry, LeadCall,
+    LeaderRow, Led, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store,
+    StoreError, SweepCall, Swept, TaskRow, WorkerRow,
 };
 use faults::Fate;
 use futures_util::FutureExt;
@@ -324,6 +325,14 @@ impl Store for FaultyStore {
             |judge, outside, swept, _| judge.swept(outside, swept),
         )
     }
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led> {
+        let who = call.who.clone();
+        self.send(
+            Kind::Lead,
+            move |store| store.lead(call),
+            move |_, outside, led, _| lead::led(outside, &who, led),
+        )
+    }
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
         self.read(Kind::Read, move |store| store.run(run))
     }
@@ -344,6 +353,9 @@ impl Store for FaultyStore {
     }
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.read(Kind::Read, |store| store.workers())
+    }
+    fn leader(&self) -> Answer<'_, LeaderRow> {
+        self.read(Kind::Read, |store| store.leader())
     }
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
         self.read(Kind::Read, move |store| store.examine(from, most))

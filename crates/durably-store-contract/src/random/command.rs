@@ -3,8 +3,8 @@
 use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::{
     AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow, Delivered,
-    Delivery, HandBack, HistoryPage, LoadCall, Loaded, ManualClock, Registration, RunCommit,
-    RunQuery, RunView, Store, StoreError, SweepCall, Swept,
+    Delivery, HandBack, HistoryPage, LeadCall, Led, LoadCall, Loaded, ManualClock, Registration,
+    RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept,
 };
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ pub(super) enum Command {
     Beat(Beat),
     Ask(WorkerId),
     Sweep(SweepCall),
+    Lead(LeadCall),
     Runs(RunQuery),
     History(RunId, Seq, usize),
     DeadLetters(Option<RunId>, usize),
@@ -42,6 +43,7 @@ pub(super) enum Reply {
     Beaten(BeatAnswer),
     Asked(AskAnswer),
     Swept(Swept),
+    Led(Led),
     Runs(Vec<RunView>),
     History(HistoryPage),
     DeadLetters(Vec<DeadLetterRow>),
@@ -56,6 +58,7 @@ impl Command {
             Command::Drain(who) | Command::Leave(who) | Command::HandBack(who, _) => Some(who),
             Command::Ask(who) => Some(who),
             Command::Claim(call) => Some(&call.who),
+            Command::Lead(call) => Some(&call.who),
             Command::Beat(beat) => Some(&beat.who),
             Command::Commit(who, _) => who.as_ref(),
             Command::Load(call) => call.who.as_ref(),
@@ -86,6 +89,7 @@ impl Command {
             Command::Beat(beat) => Reply::Beaten(store.beat(beat).await?),
             Command::Ask(who) => Reply::Asked(store.ask(who).await?),
             Command::Sweep(call) => Reply::Swept(store.sweep(call).await?),
+            Command::Lead(call) => Reply::Led(store.lead(call).await?),
             Command::Runs(query) => Reply::Runs(store.runs(query).await?),
             Command::History(run, after, most) => {
                 Reply::History(store.history(run, after, most).await?)
@@ -118,6 +122,7 @@ impl Command {
             Command::Beat(_) => "beat",
             Command::Ask(_) => "ask",
             Command::Sweep(_) => "sweep",
+            Command::Lead(_) => "lead",
             Command::Runs(_) => "runs",
             Command::History(..) => "history",
             Command::DeadLetters(..) => "dead letters",

@@ -35,7 +35,7 @@ pub(super) enum Work {
 }
 
 /// Kinds of commands, each with a weight that the seed decides.
-const KINDS_OF_COMMANDS: [(&str, usize); 21] = [
+const KINDS_OF_COMMANDS: [(&str, usize); 22] = [
     ("start", 8),
     ("turn", 20),
     ("result", 14),
@@ -50,6 +50,7 @@ const KINDS_OF_COMMANDS: [(&str, usize); 21] = [
     ("beat", 8),
     ("ask", 2),
     ("sweep", 12),
+    ("lead", 6),
     ("pass", 14),
     ("register", 4),
     ("drain", 1),

@@ -35,6 +35,8 @@ impl Watch {
                 .and_then(|()| self.signals(*run, shot, now));
             checked.map_err(|broken| format!("run {run}: {broken}"))?;
         }
+        let before = self.before.as_ref().map(|before| before.leader.term);
+        hold(before <= Some(now.leader.term), "the term of the leader went back")?;
         self.before = Some(now.clone());
         Ok(())
     }

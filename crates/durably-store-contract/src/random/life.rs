@@ -7,7 +7,9 @@ use super::raw::RAW;
 use crate::sample::{json, secs};
 use crate::world::{activities, turns};
 use durably_kernel::{Claim, Queue, WorkerId};
-use durably_store::{Beat, ClaimCall, Claimable, HandBack, Heartbeat, Returned, SweepCall, Want};
+use durably_store::{
+    Beat, ClaimCall, Claimable, HandBack, Heartbeat, LeadCall, Returned, SweepCall, Want,
+};
 
 impl Generator {
     pub(super) async fn of_life(&mut self, kind: &str) -> Option<Command> {
@@ -18,6 +20,7 @@ impl Generator {
             "beat" => self.beat().await,
             "ask" => Some(Command::Ask(self.anybody().await?)),
             "sweep" => Some(Command::Sweep(self.sweep().await)),
+            "lead" => Some(Command::Lead(self.lead().await?)),
             "drain" => Some(Command::Drain(self.anybody().await?)),
             "leave" => Some(Command::Leave(self.anybody().await?)),
             other => panic!("{other} is no kind of command"),
@@ -86,6 +89,11 @@ impl Generator {
         let late = if self.dice.chance(10) { self.dice.below(50) as u64 } else { 0 };
         let number = self.draw().saturating_sub(late);
         Some(Command::Beat(Beat { who, number, load, claims, heartbeats }))
+    }
+
+    async fn lead(&mut self) -> Option<LeadCall> {
+        let lease = self.dice.one(&[secs(2), secs(6), secs(20)]);
+        Some(LeadCall { who: self.anybody().await?, lease })
     }
 
     async fn sweep(&mut self) -> SweepCall {

@@ -3,8 +3,8 @@
 use super::command::{Command, Reply};
 use durably_kernel::{Place, RunStatus, TaskChange, TaskKind};
 use durably_store::{
-    Base, BeatAnswer, Claimed, ClaimedWork, CommitAnswer, Committed, Delivered, InboxEntry,
-    RunCommit, TurnAfter,
+    Base, BeatAnswer, Claimed, ClaimedWork, CommitAnswer, Committed, Delivered, InboxEntry, Led,
+    RunCommit, Term, TurnAfter,
 };
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) struct Tally(BTreeMap<&'static str, usize>);
 
 /// All that the fixed seeds must reach.
-const REACHED: [&str; 48] = [
+const REACHED: [&str; 51] = [
     // Facts that a holder was given.
     "ActivityCompleted",
     "ActivityFailed",
@@ -64,6 +64,9 @@ const REACHED: [&str; 48] = [
     "sweep: returned",
     "sweep: dead",
     "looked up",
+    "leads",
+    "leads after others",
+    "follows",
 ];
 
 impl Tally {
@@ -115,6 +118,14 @@ impl Tally {
                 self.saw_if(swept.delivered > 0, "sweep: delivered");
                 self.saw_if(swept.returned > 0, "sweep: returned");
                 self.saw_if(swept.dead > 0, "sweep: dead");
+            }
+            (_, Reply::Led(led)) => {
+                let term = match led {
+                    Led::Leads { term, .. } => Some(*term),
+                    Led::Follows { .. } => None,
+                };
+                self.saw(if term.is_some() { "leads" } else { "follows" });
+                self.saw_if(term > Some(Term(1)), "leads after others");
             }
             (_, Reply::Found(true)) => self.saw("looked up"),
             _ => {}

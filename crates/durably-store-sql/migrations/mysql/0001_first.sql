@@ -1,4 +1,5 @@
--- Runs, their histories, their live tasks, their inboxes; work that was given up; processes.
+-- Runs, their histories, their live tasks, their inboxes; work that was given up; processes
+-- and who of them leads.
 -- Times are milliseconds since 1970 UTC, JSON is text as it was written. Text that is compared is
 -- bytes: what differs by case, accent or a space at its end is not the same, whatever the server's
 -- collations do. The views at the end show ids, text and times as people read them.
@@ -168,6 +169,19 @@ create table if not exists durable_workers (
         status in ('active', 'draining', 'stopped', 'stale')
     )
 ) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+
+-- Who does what one process is enough for, and until when; one row, which is always there.
+create table if not exists durable_leader (
+    id smallint not null primary key,
+    leader varbinary(512),
+    term bigint not null,
+    renewed_at bigint not null,
+    lease_ms bigint not null,
+    constraint durable_leader_one check (id = 1)
+) engine = innodb default character set utf8mb4 collate utf8mb4_bin;
+
+insert ignore into durable_leader (id, leader, term, renewed_at, lease_ms)
+values (1, null, 0, 0, 0);
 
 create or replace sql security invoker view durable_workflow_instances as
 select

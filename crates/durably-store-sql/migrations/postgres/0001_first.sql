@@ -1,4 +1,5 @@
--- Runs, their histories, their live tasks, their inboxes; work that was given up; processes.
+-- Runs, their histories, their live tasks, their inboxes; work that was given up; processes
+-- and who of them leads.
 -- Times are milliseconds since 1970 UTC, JSON is text as it was written. Text that is compared has
 -- the collation "C": what differs by case or accent is not the same. The views at the end show
 -- times as people read them.
@@ -159,6 +160,17 @@ create table durable_workers (
 ) with (fillfactor = 50);
 
 create index durable_workers_status on durable_workers (status, last_heartbeat_at);
+
+-- Who does what one process is enough for, and until when; one row, which is always there.
+create table durable_leader (
+    id smallint not null primary key check (id = 1),
+    leader text collate "C",
+    term bigint not null,
+    renewed_at bigint not null,
+    lease_ms bigint not null
+);
+
+insert into durable_leader (id, leader, term, renewed_at, lease_ms) values (1, null, 0, 0, 0);
 
 create view durable_workflow_instances as
 select

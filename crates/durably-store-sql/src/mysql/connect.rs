@@ -217,9 +217,11 @@ fn together(mut troubles: Vec<(String, Trouble)>) -> Trouble {
     for (host, trouble) in troubles {
         match trouble {
             Trouble::Server { kind, problem } => {
-                if kind != Kind::Unfit {
-                    worst = Kind::Away;
-                }
+                worst = match (worst, kind) {
+                    (Kind::Crowded, _) | (_, Kind::Crowded) => Kind::Crowded,
+                    (worst, Kind::Unfit) => worst,
+                    (_, _) => Kind::Away,
+                };
                 problems.push(format!("{host}: {problem}"));
             }
             Trouble::Damaged(problem) => problems.push(format!("{host}: {problem}")),

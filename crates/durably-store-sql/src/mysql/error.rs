@@ -13,10 +13,11 @@ pub(super) fn kind_of(code: u16) -> Kind {
         // same meanwhile; a row that changed since it was read; group replication took the
         // transaction back.
         1213 | 1062 | 1586 | 1020 | 3101 => Kind::Repeat,
-        // A lock was not to be had in time; a statement took too long (MariaDB, MySQL); too many
-        // connections, of all or of the user.
-        1205 | 3572 | 1969 | 3024 | 1040 | 1203 | 1226 => Kind::Busy,
-        // Too many connections from this host in vain.
+        // A lock was not to be had in time; a statement took too long (MariaDB, MySQL).
+        1205 | 3572 | 1969 | 3024 => Kind::Busy,
+        // Too many connections, of all or of the user.
+        1040 | 1203 | 1226 => Kind::Crowded,
+        // Too many from this host in vain.
         1129 => Kind::Away,
         // Stopping, stopped, interrupted; idle for too long.
         1053 | 1077 | 1079 | 1080 | 1317 | 4031 => Kind::Away,
@@ -191,7 +192,8 @@ mod tests {
     fn codes_decide_what_an_error_means() {
         for (kind_wanted, codes) in [
             (Kind::Repeat, &[1213, 1062, 1020, 3101][..]),
-            (Kind::Busy, &[1205, 3572, 1969, 3024, 1040, 1203]),
+            (Kind::Busy, &[1205, 3572, 1969, 3024]),
+            (Kind::Crowded, &[1040, 1203, 1226]),
             (Kind::Away, &[1129, 1053, 1290, 1836, 1792, 1047, 3100, 1461, 1030]),
             (Kind::Cut, &[1158, 1161, 1927, 2006, 2013, 3169]),
             (Kind::Full, &[1021, 1114]),

@@ -46,7 +46,7 @@ async fn open_for(
     let settings = Settings::of(url)?;
     let store = settings.shown();
     let context = Context { store: &store, operation: "open", phase: Phase::Open };
-    let home = Home::start().map_err(|error| StoreError::Open {
+    let home = Home::start("durably-mysql").map_err(|error| StoreError::Open {
         store: store.clone(),
         problem: format!("no thread can be started: {error}"),
     })?;

@@ -3,6 +3,8 @@
 //! A connection is taken out, used by one command, and given back only by one that left it clean.
 //! mysql_async has a pool, too; ours differs in that it gives up what is not clean instead of
 //! cleaning it, keeps prepared statements, and chooses among several servers.
+//!
+//! Where the server accepts no further connection, one waits for those that there are.
 
 use crate::error::{Kind, Trouble};
 use crate::mysql::connect::{Connector, Made};
@@ -12,7 +14,10 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// A server that accepted no further connection is asked again after this long.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The connections of a store; a cheap handle.
 #[derive(Clone)]
@@ -24,6 +29,10 @@ struct Shared {
     size: usize,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Idle>>,
+    /// Something was put there.
+    returned: Notify,
+    /// Counts the connections that there are, idle or not.
+    there: Arc<()>,
     /// Grows when what is idle is not to be used any more.
     epoch: AtomicU64,
 }
@@ -31,6 +40,7 @@ struct Shared {
 struct Idle {
     line: Line,
     origin: Origin,
+    there: Arc<()>,
     since: Instant,
 }
 
@@ -47,6 +57,7 @@ pub(super) struct Held {
     /// Whether it was idle before.
     pub(super) was_idle: bool,
     origin: Origin,
+    there: Arc<()>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -54,7 +65,9 @@ impl Connections {
     pub(crate) fn new(connector: Connector, size: usize, manner: Arc<Manner>) -> Connections {
         let permits = Arc::new(Semaphore::new(size));
         let (idle, epoch) = (Mutex::default(), AtomicU64::new(0));
-        Connections(Arc::new(Shared { manner, connector, size, permits, idle, epoch }))
+        let (returned, there) = (Notify::new(), Arc::new(()));
+        let shared = Shared { manner, connector, size, permits, idle, returned, there, epoch };
+        Connections(Arc::new(shared))
     }
 
     pub(super) fn manner(&self) -> &Manner {
@@ -79,11 +92,30 @@ impl Connections {
                 return Err(Trouble::server(Kind::Busy, problem));
             }
         };
-        if let Some(Idle { line, origin, .. }) = self.take_idle() {
-            return Ok(Held { line, was_idle: true, origin, _permit: permit });
+        let began = now();
+        loop {
+            let returned = self.0.returned.notified();
+            if let Some(Idle { line, origin, there, .. }) = self.take_idle() {
+                return Ok(Held { line, was_idle: true, origin, there, _permit: permit });
+            }
+            let there = self.0.there.clone();
+            match self.connect().await {
+                Ok((line, origin)) => {
+                    return Ok(Held { line, was_idle: false, origin, there, _permit: permit });
+                }
+                Err(Trouble::Server { kind: Kind::Crowded, problem }) => {
+                    drop(there);
+                    let left = wait_max.saturating_sub(began.elapsed());
+                    // One is ours to count with, the other are connections, or on their way.
+                    if left.is_zero() || Arc::strong_count(&self.0.there) == 1 {
+                        return Err(Trouble::server(Kind::Crowded, problem));
+                    }
+                    // Whether it comes back or not, the server is asked again after a while.
+                    let _ = tokio::time::timeout(left.min(ASK_AGAIN), returned).await;
+                }
+                Err(trouble) => return Err(trouble),
+            }
         }
-        let (line, origin) = self.connect().await?;
-        Ok(Held { line, was_idle: false, origin, _permit: permit })
     }
 
     /// The one that was used last.
@@ -103,11 +135,13 @@ impl Connections {
 
     /// Keeps a clean connection for the next command; and none that was not needed for long.
     pub(super) fn give_back(&self, held: Held) {
-        let Held { line, origin, .. } = held;
+        let Held { line, origin, there, .. } = held;
         if self.is_good(&origin) {
             let mut idle = self.0.idle.lock();
             idle.retain(|idle| idle.since.elapsed() < idle.origin.idle_max);
-            idle.push(Idle { line, origin, since: now() });
+            idle.push(Idle { line, origin, there, since: now() });
+            drop(idle);
+            self.0.returned.notify_one();
         }
     }
 

@@ -199,6 +199,7 @@ fn together(troubles: Vec<(String, Trouble)>) -> Trouble {
     }
     let kind = match kinds.first() {
         Some(first) if kinds.iter().all(|kind| kind == first) => *first,
+        Some(_) if kinds.contains(&Kind::Crowded) => Kind::Crowded,
         Some(_) | None => Kind::Away,
     };
     Trouble::server(kind, problems.join("; "))

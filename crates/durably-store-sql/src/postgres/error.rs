@@ -14,8 +14,10 @@ pub(crate) fn kind_of(code: &str) -> Kind {
         "55P03" | "55006" => Kind::Busy,
         // Stopped, crashed or starting; cancelled or out of time; idle for too long.
         "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "57014" | "25P03" => Kind::Away,
-        // Too many connections; a standby, or a primary that was made one.
-        "53300" | "25006" => Kind::Away,
+        // Too many connections, of all or of the user.
+        "53300" => Kind::Crowded,
+        // A standby, or a primary that was made one.
+        "25006" => Kind::Away,
         // The server's disk or file system has trouble that may pass.
         "58000" | "58030" => Kind::Away,
         // Disk or memory is full.
@@ -147,12 +149,12 @@ mod tests {
         for (kind, codes) in [
             (Kind::Repeat, ["23505", "40001", "40P01"].as_slice()),
             (Kind::Busy, &["55P03", "55006"]),
+            (Kind::Crowded, &["53300"]),
             (
                 Kind::Away,
                 &[
                     "08000", "08001", "08003", "08004", "08006", "08007", "25006", "25P03",
-                    "53300", "57014", "57P01", "57P02", "57P03", "57P04", "57P05", "58000",
-                    "58030",
+                    "57014", "57P01", "57P02", "57P03", "57P04", "57P05", "58000", "58030",
                 ],
             ),
             (Kind::Full, &["53000", "53100", "53200"]),

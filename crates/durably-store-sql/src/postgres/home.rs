@@ -16,11 +16,12 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    pub(crate) fn start() -> std::io::Result<Home> {
+    /// Starts the thread; `name` is what the system shows of it.
+    pub(crate) fn start(name: &str) -> std::io::Result<Home> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stay, leave) = oneshot::channel::<()>();
-        std::thread::Builder::new().name("durably-postgres".to_owned()).spawn(move || {
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             // Nothing is ever sent: it ends when the other side is dropped.
             let _ = runtime.block_on(leave);
         })?;

@@ -1,7 +1,9 @@
 //! Hints from process to process. They go out after a commit and never in it, many in one, and
 //! may be lost: who misses one finds out by polling.
 
+use crate::error::Kind;
 use crate::postgres::connect::{Connector, Made};
+use crate::postgres::error::kind_of;
 use crate::postgres::migrate::ask;
 use crate::postgres::outbox::{Outbox, Word, read};
 use crate::postgres::session::Statements;
@@ -115,12 +117,13 @@ impl Voice {
     /// Listens and tells until the connection breaks.
     async fn serve(&self, client: &Client, heard: mpsc::UnboundedReceiver<Notification>) -> End {
         if let Err(error) = self.listen(client).await {
-            return match error.as_db_error() {
-                None => End::Lost { worked: false },
-                Some(_) => {
+            return match error.code().map(|code| kind_of(code.code())) {
+                Some(Kind::Refused | Kind::Unfit) => {
                     tracing::info!(%error, "the server does not notify: processes poll");
                     End::Unable
                 }
+                // It went away meanwhile.
+                Some(_) | None => End::Lost { worked: false },
             };
         }
         // Whatever was said while nobody listened was missed, here and there.

@@ -131,7 +131,7 @@ pub(crate) async fn open_given(given: Given<'_>, hints: &Hints) -> Result<Ground
 }
 
 fn home(store: &str) -> Result<Arc<Home>, StoreError> {
-    let started = Home::start().map(Arc::new);
+    let started = Home::start("durably-postgres").map(Arc::new);
     started.map_err(|error| StoreError::Open {
         store: store.to_owned(),
         problem: format!("no thread can be started: {error}"),

@@ -1,4 +1,5 @@
-//! Connections, kept for the next command.
+//! Connections, kept for the next command. Where the server accepts no further one, one waits for
+//! those that there are.
 
 use crate::error::{Kind, Trouble};
 use crate::postgres::connect::{Connector, Made};
@@ -8,17 +9,37 @@ use crate::postgres::sql;
 use deadpool::managed::{self, Metrics, PoolError, QueueMode, RecycleError, RecycleResult};
 use deadpool::managed::{TimeoutType, Timeouts};
 use deadpool_postgres::ClientWrapper;
+use parking_lot::Mutex;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A connection that nobody used for this long is closed.
 const IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// A server that accepted no further connection is asked again after this long.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// Meanwhile it is looked so often whether one of ours is free.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Makes connections for a pool of ours.
 pub(crate) struct Maker {
     connector: Connector,
     statements: Statements,
+    /// Counts the connections that are being made.
+    making: Arc<()>,
+    /// When the server said that there are too many, and how.
+    crowded: Mutex<Option<(Instant, String)>>,
+}
+
+impl Maker {
+    /// What the server said not long ago, if it was that there are too many.
+    fn still_crowded(&self) -> Option<Trouble> {
+        let crowded = self.crowded.lock();
+        let (since, problem) = crowded.as_ref()?;
+        let still = since.elapsed() < ASK_AGAIN;
+        still.then(|| Trouble::server(Kind::Crowded, problem.clone()))
+    }
 }
 
 impl managed::Manager for Maker {
@@ -26,11 +47,24 @@ impl managed::Manager for Maker {
     type Error = Trouble;
 
     async fn create(&self) -> Result<ClientWrapper, Trouble> {
-        let Made { client, task } = self.connector.connect(self.statements, None).await?;
-        if self.statements == Statements::Prepared {
-            client.batch_execute(sql::PLANS).await.map_err(|error| trouble_of_connect(&error))?;
+        if let Some(trouble) = self.still_crowded() {
+            return Err(trouble);
         }
-        Ok(ClientWrapper::new(client, task))
+        let _making = self.making.clone();
+        match self.connector.connect(self.statements, None).await {
+            Ok(Made { client, task }) => {
+                if self.statements == Statements::Prepared {
+                    let planned = client.batch_execute(sql::PLANS).await;
+                    planned.map_err(|error| trouble_of_connect(&error))?;
+                }
+                Ok(ClientWrapper::new(client, task))
+            }
+            Err(Trouble::Server { kind: Kind::Crowded, problem }) => {
+                *self.crowded.lock() = Some((now(), problem.clone()));
+                Err(Trouble::server(Kind::Crowded, problem))
+            }
+            Err(trouble) => Err(trouble),
+        }
     }
 
     async fn recycle(&self, client: &mut ClientWrapper, _: &Metrics) -> RecycleResult<Trouble> {
@@ -86,7 +120,8 @@ impl Connections {
     /// Connections that are made when they are needed.
     pub(crate) fn new(connector: Connector, size: usize, manner: Arc<Manner>) -> Connections {
         let home = connector.home().clone();
-        let maker = Maker { connector, statements: manner.statements };
+        let (making, crowded) = (Arc::new(()), Mutex::new(None));
+        let maker = Maker { connector, statements: manner.statements, making, crowded };
         let pool = managed::Pool::builder(maker)
             .max_size(size)
             // Those that are not needed stay at the bottom, until they are closed.
@@ -124,6 +159,42 @@ impl Connections {
 
     /// A connection as it is; waits until there is one.
     pub(crate) async fn lease(&self) -> Result<Lease, Trouble> {
+        let began = now();
+        // One that was made a moment ago may not be counted yet.
+        let mut looks = 2;
+        loop {
+            match self.try_lease().await {
+                // The pool may not grow now: one of ours will do, if there is any.
+                Err(Trouble::Server { kind: Kind::Crowded, .. })
+                    if looks > 0 && began.elapsed() < self.manner.trip_max =>
+                {
+                    looks = if self.is_there_any() { 2 } else { looks - 1 };
+                    #[allow(clippy::disallowed_methods, reason = "no simulation has a server")]
+                    tokio::time::sleep(self.look_again()).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Whether there is a connection, or may be one soon.
+    fn is_there_any(&self) -> bool {
+        let made = match &self.pool {
+            Pool::Ours(pool) => Arc::strong_count(&pool.manager().making) > 1,
+            Pool::Given(_) => false,
+        };
+        made || self.size().0 > 0
+    }
+
+    /// A pool of the user's asks the server each time that it has none.
+    fn look_again(&self) -> Duration {
+        match &self.pool {
+            Pool::Ours(_) => LOOK_AGAIN,
+            Pool::Given(_) => ASK_AGAIN / 5,
+        }
+    }
+
+    async fn try_lease(&self) -> Result<Lease, Trouble> {
         Ok(match &self.pool {
             Pool::Ours(pool) => {
                 let client = pool.get().await;
@@ -172,4 +243,9 @@ impl Connections {
             }
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long one waits for a connection is real time")]
+fn now() -> Instant {
+    Instant::now()
 }

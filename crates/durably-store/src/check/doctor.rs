@@ -63,11 +63,23 @@ impl<'a> Doctor<'a> {
         let mut seen = Seen { last: page.last().map(|last| last.run), ..Seen::default() };
         let last = seen.last.filter(|_| page.len() == PAGE);
         self.next = last.and_then(|last| last.0.as_u128().checked_add(1)).map(id);
+        if from.0.is_nil() {
+            seen.findings.extend(self.leader().await?);
+        }
         for examined in &page {
             seen.runs += u64::from(examined.known);
             seen.findings.extend(self.run(examined).await?);
         }
         Ok(Some(seen))
+    }
+
+    /// Whether somebody can lead.
+    async fn leader(&self) -> Result<Option<Finding>, StoreError> {
+        match self.store.leader().await {
+            Ok(_) => Ok(None),
+            Err(error) if error.class() == Class::Corrupt => Ok(Some(Finding::no_leader(&error))),
+            Err(error) => Err(error),
+        }
     }
 
     /// One id; what looks wrong is looked at again.

@@ -1,6 +1,6 @@
 //! What is wrong with a store, for whoever has to mend it.
 
-use super::Broken;
+use super::{Broken, TIMES};
 use crate::error::StoreError;
 use durably_kernel::{RunId, Timestamp};
 
@@ -45,9 +45,10 @@ impl Finding {
     /// commit.
     pub(super) fn of_broken(run: RunId, broken: Broken, last: Option<Timestamp>) -> Finding {
         let stands_still = matches!(broken.invariant, "I5" | "I11");
+        let times = broken.invariant == TIMES;
         Finding {
-            weight: Weight::Wrong,
-            invariant: Some(broken.invariant),
+            weight: if times { Weight::Note } else { Weight::Wrong },
+            invariant: Some(broken.invariant).filter(|_| !times),
             run: Some(run),
             what: broken.problem,
             since: last.filter(|_| stands_still),
@@ -90,6 +91,19 @@ impl Finding {
         }
     }
 
+    /// The row of the leader is damaged.
+    pub(super) fn no_leader(error: &StoreError) -> Finding {
+        Finding {
+            weight: Weight::Wrong,
+            invariant: None,
+            run: None,
+            what: error.to_string(),
+            since: None,
+            advice: "nobody can lead, so that dead processes are not noticed: put the row of \
+                     durable_leader back, with id 1, no leader, and a term above all before",
+        }
+    }
+
     pub(super) fn note(
         run: RunId,
         what: String,
@@ -104,6 +118,10 @@ impl Finding {
 /// What to do about an invariant that does not hold.
 fn advice(invariant: &str) -> &'static str {
     match invariant {
+        TIMES => {
+            "nothing, if the clock of the database was set back; otherwise the row was changed by \
+             something else than durably"
+        }
         "I1" | "I2" | "I3" | "I6" | "I13" | "I17" => {
             "the history is not what was committed: restore the run's rows in all tables from one \
              backup"

@@ -34,6 +34,9 @@ pub struct Patient {
     pub wrong: Vec<StoreError>,
 }
 
+/// Times that go back: of a run whose rows were changed, or of a clock that was set back.
+pub(crate) const TIMES: &str = "times";
+
 /// An invariant that does not hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken {

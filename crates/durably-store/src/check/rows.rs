@@ -1,7 +1,7 @@
 //! What holds of a run's rows by themselves.
 
 use super::shot::{RunShot, UNREAD_MAX};
-use super::{Found, hold};
+use super::{Found, TIMES, hold};
 use crate::find::TaskRow;
 use durably_kernel::{Place, TaskKind, TaskState};
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn claimed(row: &TaskRow, found: &mut Found) {
         format!("a row that nobody claims does not wait: {}", named(row))
     });
     let losses = row.losses.iter().all(|loss| loss.lost_at >= loss.attempt.started_at);
-    hold(found, losses, "I8", || format!("an attempt was lost before it began: {}", named(row)));
+    hold(found, losses, TIMES, || format!("an attempt was lost before it began: {}", named(row)));
 }
 
 /// A row, for people.

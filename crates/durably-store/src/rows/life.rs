@@ -63,6 +63,7 @@ impl State {
 
     /// The process ends: whatever it still has goes back to the queue.
     pub fn leave(&mut self, who: &WorkerId, now: Timestamp) {
+        self.leader.leave(who);
         let Some(worker) = self.workers.get_mut(who) else {
             return;
         };

@@ -10,6 +10,7 @@ mod commit;
 mod deliver;
 mod eager;
 mod index;
+mod lead;
 mod life;
 mod read;
 mod row;

@@ -5,7 +5,7 @@ use super::row::{Mark, Owner, Row};
 use super::runs::Runs;
 use crate::answer::{InboxEntry, Parked, RunView};
 use crate::command::NewRun;
-use crate::find::{DeadLetterRow, WorkerRow};
+use crate::find::{DeadLetterRow, LeaderRow, WorkerRow};
 use crate::hint::{Gathered, Hint};
 use durably_kernel::{
     ClaimNumber, CommitId, Event, Fact, LastError, Place, RunId, RunStatus, Seq, TaskKind,
@@ -25,6 +25,8 @@ pub struct State {
     pub keys: BTreeMap<(Tenant, String), RunId>,
     /// Processes.
     pub workers: BTreeMap<WorkerId, WorkerRecord>,
+    /// Who leads.
+    pub leader: LeaderRow,
     /// Work that was given up.
     pub dead_letters: Vec<DeadLetterRow>,
     /// The last order number given.

@@ -30,9 +30,14 @@ impl State {
             return;
         }
         for (who, worker) in &mut self.workers {
+            // A beat in the future is one before the clock was set back: it counts as one of now.
+            let alive = worker.row.status.holds_claims();
+            if alive && worker.row.beat_at > now.after(call.stale_after) {
+                worker.row.beat_at = now;
+            }
             let silent = now.since(worker.row.beat_at) > call.stale_after;
             let sweeper = call.who.as_ref() == Some(who);
-            if worker.row.status.holds_claims() && silent && !sweeper {
+            if alive && silent && !sweeper {
                 worker.row.status = WorkerStatus::Stale;
                 swept.dead += 1;
             }

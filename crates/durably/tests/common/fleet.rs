@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 
 /// Processes on one store, with one ledger.
 pub(crate) struct Fleet {
@@ -117,14 +118,29 @@ impl Drop for Process {
     }
 }
 
-/// The program, built beside the tests.
+/// The program, built beside the tests. Cargo does that when it builds all of them; where it was
+/// asked for some test files alone, it is asked for the program here.
 fn program() -> PathBuf {
-    let mut path = std::env::current_exe().unwrap();
-    path.pop();
-    if path.ends_with("deps") || path.ends_with("examples") {
-        path.pop();
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(build);
+    PROGRAM.clone()
+}
+
+fn build() -> PathBuf {
+    let mut folder = std::env::current_exe().unwrap();
+    folder.pop();
+    if folder.ends_with("deps") || folder.ends_with("examples") {
+        folder.pop();
     }
-    let path = path.join("examples").join("fleet");
-    assert!(path.exists(), "{} is missing; cargo builds it with the tests", path.display());
-    path
+    let program = folder.join("examples").join("fleet");
+    if !program.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "durably", "--example", "fleet"]);
+        cargo.arg("--target-dir").arg(folder.parent().unwrap());
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let built = cargo.status().unwrap();
+        assert!(built.success(), "cargo could not build the example fleet: {built}");
+    }
+    program
 }

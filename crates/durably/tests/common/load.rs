@@ -87,7 +87,10 @@ async fn go_on_starting(engine: &Engine, caller: u32, over: &AtomicBool) -> Vec<
                 Err(error) => assert!(!error.to_string().is_empty()),
             }
         };
-        handle.result_within(PATIENCE).await.unwrap();
+        if let Err(error) = handle.result_within(PATIENCE).await {
+            let (view, tasks) = (handle.status().await, handle.tasks().await);
+            panic!("{} does not complete: {error}\n{view:#?}\n{tasks:#?}", handle.id());
+        }
         started.push(handle);
     }
     started

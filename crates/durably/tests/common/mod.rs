@@ -141,8 +141,23 @@ pub(crate) fn with(url: &str, parameter: &str) -> String {
 
 /// Waits until a condition holds; fails loudly if it never does.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let condition = || {
+        let holds = condition();
+        async move { holds.await.then_some(()) }
+    };
+    until_some(what, condition).await;
+}
+
+/// Waits until there is something, and gives it; fails loudly if there never is.
+pub(crate) async fn until_some<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut look: impl FnMut() -> F,
+) -> T {
     let began = Instant::now();
-    while !condition().await {
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
         assert!(began.elapsed() < Duration::from_secs(60), "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await; // tidy: polls for a condition
     }

@@ -5,11 +5,12 @@ use durably_kernel::{CommitId, RunId, Seq, Timestamp, WorkerId};
 use durably_store::memory::MemoryStore;
 use durably_store::{
     Answer, AskAnswer, Beat, BeatAnswer, ClaimCall, Claimed, CommitAnswer, DeadLetterRow,
-    Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry, LoadCall, Loaded,
-    Registration, RunCommit, RunQuery, RunView, Store, StoreError, SweepCall, Swept, TaskRow,
-    WorkerRow,
+    Delivered, Delivery, Examined, HandBack, Hints, HistoryPage, InboxEntry, LeadCall, LeaderRow,
+    Led, LoadCall, Loaded, Registration, RunCommit, RunQuery, RunView, Store, StoreError,
+    SweepCall, Swept, TaskRow, Term, WorkerRow,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What goes wrong with a command.
 pub(crate) enum Fault {
@@ -22,15 +23,19 @@ pub(crate) enum Fault {
     LostBefore,
     /// It is carried out, and the caller does not know.
     LostAfter,
+    /// It is carried out so much later.
+    Late(Duration),
+    /// A defect: whoever called is unwound.
+    Panic,
 }
 
 /// A command that is about to be carried out.
 pub(crate) enum Call<'a> {
     Commit(&'a [RunCommit]),
     /// Another one that changes something.
-    Change,
+    Change(&'static str),
     /// One that only reads: it fails by not being available.
-    Read,
+    Read(&'static str),
 }
 
 type Plan = Box<dyn Fn(&MemoryStore, Call<'_>) -> Fault + Send + Sync>;
@@ -39,20 +44,27 @@ type Plan = Box<dyn Fn(&MemoryStore, Call<'_>) -> Fault + Send + Sync>;
 pub(crate) struct Planted {
     inner: MemoryStore,
     plan: Plan,
+    /// Whoever asks leads.
+    all_lead: bool,
 }
 
 impl Planted {
     pub(crate) fn new(
         plan: impl Fn(&MemoryStore, Call<'_>) -> Fault + Send + Sync + 'static,
     ) -> Planted {
-        Planted { inner: MemoryStore::new(), plan: Box::new(plan) }
+        Planted { inner: MemoryStore::new(), plan: Box::new(plan), all_lead: false }
+    }
+
+    /// Whoever asks is told that it leads.
+    pub(crate) fn where_all_lead() -> Planted {
+        Planted { all_lead: true, ..Planted::new(|_, _| Fault::None) }
     }
 
     fn carry_out<'a, T: Send + 'a>(
         &'a self,
         operation: &'static str,
         fault: Fault,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T>,
+        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T> + Send + 'a,
     ) -> Answer<'a, T> {
         let problem = || "planted".to_owned();
         let lost = StoreError::Ambiguous { operation, problem: problem() };
@@ -67,6 +79,12 @@ impl Planted {
                 let error = StoreError::Refused { operation, problem: problem() };
                 Box::pin(std::future::ready(Err(error)))
             }
+            Fault::Late(delay) => Box::pin(async move {
+                #[allow(clippy::disallowed_methods, reason = "it takes real time")]
+                tokio::time::sleep(delay).await; // tidy: a slow store is the point
+                call(&self.inner).await
+            }),
+            Fault::Panic => panic!("{operation}: {}", problem()),
             Fault::LostBefore => Box::pin(std::future::ready(Err(lost))),
             Fault::LostAfter => {
                 let answer = call(&self.inner);
@@ -81,18 +99,18 @@ impl Planted {
     fn change<'a, T: Send + 'a>(
         &'a self,
         operation: &'static str,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T>,
+        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T> + Send + 'a,
     ) -> Answer<'a, T> {
-        self.carry_out(operation, (self.plan)(&self.inner, Call::Change), call)
+        self.carry_out(operation, (self.plan)(&self.inner, Call::Change(operation)), call)
     }
 
     fn read<'a, T: Send + 'a>(
         &'a self,
         operation: &'static str,
-        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T>,
+        call: impl FnOnce(&'a MemoryStore) -> Answer<'a, T> + Send + 'a,
     ) -> Answer<'a, T> {
-        let fault = match (self.plan)(&self.inner, Call::Read) {
-            Fault::None => Fault::None,
+        let fault = match (self.plan)(&self.inner, Call::Read(operation)) {
+            fault @ (Fault::None | Fault::Panic | Fault::Late(_)) => fault,
             Fault::Unavailable | Fault::Refused | Fault::LostBefore | Fault::LostAfter => {
                 Fault::Unavailable
             }
@@ -155,6 +173,13 @@ impl Store for Planted {
     fn sweep(&self, call: SweepCall) -> Answer<'_, Swept> {
         self.change("sweep", move |store| store.sweep(call))
     }
+    fn lead(&self, call: LeadCall) -> Answer<'_, Led> {
+        if self.all_lead {
+            let led = Led::Leads { term: Term(1), left: call.lease };
+            return Box::pin(std::future::ready(Ok(led)));
+        }
+        self.change("lead", move |store| store.lead(call))
+    }
     fn run(&self, run: RunId) -> Answer<'_, Option<RunView>> {
         self.read("run", move |store| store.run(run))
     }
@@ -175,6 +200,9 @@ impl Store for Planted {
     }
     fn workers(&self) -> Answer<'_, Vec<WorkerRow>> {
         self.read("workers", |store| store.workers())
+    }
+    fn leader(&self) -> Answer<'_, LeaderRow> {
+        self.read("leader", move |store| store.leader())
     }
     fn examine(&self, from: RunId, most: usize) -> Answer<'_, Vec<Examined>> {
         self.read("examine", move |store| store.examine(from, most))
