@@ -109,6 +109,9 @@ impl Command for Claims {
             .into_iter()
             .map(read_task)
             .collect::<Result<Vec<_>, _>>()?;
+        if !before.is_empty() {
+            work.remember_nothing();
+        }
         let mut taken: Vec<At> = before.iter().map(|(run, row)| (*run, row.place)).collect();
         let mut cursor = call.cursor.clone();
         let mut lanes = std::mem::take(&mut *self.lanes.lock());

@@ -14,7 +14,7 @@ use durably_kernel::{CommitId, Event, Place, RunId, WorkerId};
 use durably_store::rows::{At, UNREAD_MAX};
 use durably_store::{Base, CommitAnswer, Committer, Delivery, RunCommit, WorkerStatus};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What becomes of members whose run somebody else has locked.
@@ -37,7 +37,7 @@ pub(crate) struct Commit {
     pub(crate) members: Vec<usize>,
     pub(crate) locked: Locked,
     /// What is known of their runs; a second attempt knows nothing.
-    pub(crate) kept: Mutex<HashMap<RunId, Kept>>,
+    pub(crate) kept: Mutex<BTreeMap<RunId, Kept>>,
 }
 
 impl Command for Commit {

@@ -9,7 +9,7 @@ use crate::work::Known;
 use durably_kernel::{RunId, TaskState, WorkerId};
 use durably_store::rows::RunRecord;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A run as it was left.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ pub(crate) struct Keeper(Mutex<Generations>);
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<RunId, Kept>,
+    young: BTreeMap<RunId, Kept>,
     /// What was not asked for since these were the young ones.
-    old: HashMap<RunId, Kept>,
+    old: BTreeMap<RunId, Kept>,
 }
 
 /// So many runs are remembered, and up to as many again.
@@ -56,7 +56,7 @@ const RUNS_MAX: usize = 4_000;
 
 impl Keeper {
     /// Takes out what is known of runs.
-    pub(crate) fn take(&self, runs: impl Iterator<Item = RunId>) -> HashMap<RunId, Kept> {
+    pub(crate) fn take(&self, runs: impl Iterator<Item = RunId>) -> BTreeMap<RunId, Kept> {
         let mut kept = self.0.lock();
         let take = |run| {
             let known = kept.young.remove(&run).or_else(|| kept.old.remove(&run))?;

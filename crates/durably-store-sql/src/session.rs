@@ -35,6 +35,9 @@ pub(crate) struct Began {
     pub(crate) micros: i64,
 }
 
+/// A transaction that began, and the answers to its first questions.
+pub(crate) type Begun<R> = (Began, Vec<Vec<R>>);
+
 /// The columns of a row, one after the other, in the order in which the statement names them.
 pub(crate) trait Fields {
     fn int(&mut self) -> Result<Option<i64>, Trouble>;
@@ -52,7 +55,7 @@ pub(crate) trait Session: Send {
     fn begin(
         &mut self,
         calls: Vec<Call>,
-    ) -> impl Future<Output = Result<(Began, Vec<Vec<Self::Row>>), Trouble>> + Send;
+    ) -> impl Future<Output = Result<Begun<Self::Row>, Trouble>> + Send;
 
     /// Asks one question after the other, in one trip where the driver can, within the transaction
     /// or, where none was begun, each by itself. Each statement begins

@@ -84,6 +84,7 @@ pub(crate) struct Work<'s, S: Session> {
     opened: Vec<(Sql, Vec<S::Row>)>,
     /// What the runs that change are stamped with.
     stamp: i64,
+    remembers: bool,
     before: BTreeMap<RunId, Before>,
 }
 
@@ -97,8 +98,19 @@ impl<'s, S: Session> Work<'s, S> {
         let mut state = State::default();
         state.order = u64::try_from(order).unwrap_or(0);
         let (also, traces, before) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let (now, stamp) = (began.now, rand::random());
-        Work { session, now, micros: began.micros, state, also, traces, opened, stamp, before }
+        let (now, stamp) = (began.now, rand::Rng::random(&mut rand::rng()));
+        Work {
+            session,
+            now,
+            micros: began.micros,
+            state,
+            also,
+            traces,
+            opened,
+            stamp,
+            remembers: true,
+            before,
+        }
     }
 
     /// The order number of what became ready so long before this transaction.
@@ -166,8 +178,17 @@ impl<'s, S: Session> Work<'s, S> {
         }
     }
 
+    /// What was read is not to be remembered: tasks that are not ready were read without a lock on
+    /// their run, and before it.
+    pub(crate) fn remember_nothing(&mut self) {
+        self.remembers = false;
+    }
+
     /// The runs that a process holds, as they are once the transaction has ended.
     pub(crate) fn kept(&mut self, who: &WorkerId) -> Vec<Kept> {
+        if !self.remembers {
+            return Vec::new();
+        }
         let records = self.state.take_runs().into_iter();
         let kept = |record: Box<RunRecord>| match self.before.remove(&record.new.identity.id) {
             Some(before) => Kept::of(record, before.stamp, before.known),

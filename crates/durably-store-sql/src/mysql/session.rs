@@ -8,7 +8,7 @@ use crate::mysql::pool::{Connections, Held};
 use crate::mysql::settings::Settings;
 use crate::mysql::template::{Chunk, Template};
 use crate::mysql::writer;
-use crate::session::{Began, Call, Fields, Session};
+use crate::session::{Began, Begun, Call, Fields, Session};
 use crate::text::{Dialect, Sql, Texts, render};
 use durably_kernel::Timestamp;
 use durably_store::Clock;
@@ -202,7 +202,7 @@ fn of_finish(answer: Result<Result<(), Trouble>, Duration>, sent: bool) -> Resul
 impl Session for MySession {
     type Row = MyRow;
 
-    async fn begin(&mut self, calls: Vec<Call>) -> Result<(Began, Vec<Vec<MyRow>>), Trouble> {
+    async fn begin(&mut self, calls: Vec<Call>) -> Result<Begun<MyRow>, Trouble> {
         let mut held = self.set_out(&[State::Clean])?;
         let micros = match self.begin_with(&mut held).await {
             Ok(micros) => micros,

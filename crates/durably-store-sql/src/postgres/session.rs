@@ -6,7 +6,7 @@ use crate::postgres::param::PgRow;
 use crate::postgres::pool::Lease;
 use crate::postgres::sql;
 use crate::postgres::trip::in_one_trip;
-use crate::session::{Began, Call, Fields, Param, Session};
+use crate::session::{Began, Begun, Call, Fields, Param, Session};
 use crate::text::Texts;
 use deadpool_postgres::ClientWrapper;
 use durably_kernel::Timestamp;
@@ -140,7 +140,7 @@ impl PgSession {
         }
     }
 
-    async fn try_begin(&mut self, calls: Vec<Call>) -> Result<(Began, Vec<Vec<PgRow>>), Trouble> {
+    async fn try_begin(&mut self, calls: Vec<Call>) -> Result<Begun<PgRow>, Trouble> {
         let manner = self.manner.clone();
         let client = self.set_out(&[State::Clean])?;
         let begin = Request::Plain(match manner.isolation {
@@ -268,7 +268,7 @@ impl Session for PgSession {
     fn begin(
         &mut self,
         calls: Vec<Call>,
-    ) -> impl Future<Output = Result<(Began, Vec<Vec<PgRow>>), Trouble>> + Send {
+    ) -> impl Future<Output = Result<Begun<PgRow>, Trouble>> + Send {
         self.try_begin(calls)
     }
 
