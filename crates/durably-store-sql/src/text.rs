@@ -170,6 +170,7 @@ statements! {
         InboxInsert = "inbox_insert";
         InboxUnread = "inbox_unread";
         LettersInsert = "letters_insert";
+        RunsBegin = "runs_begin";
         RunsByKeys = "runs_by_keys";
         RunsByStatus = "runs_by_status";
         RunsHead = "runs_head";
@@ -183,6 +184,7 @@ statements! {
         RunsThere = "runs_there";
         SweepDue = "sweep_due";
         SweepNext = "sweep_next";
+        TasksBegin = "tasks_begin";
         TasksDelete = "tasks_delete";
         TasksInsert = "tasks_insert";
         TasksLock = "tasks_lock";

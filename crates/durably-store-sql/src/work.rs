@@ -11,7 +11,7 @@ use crate::kept::{Kept, holds};
 use crate::record::{read_entry, read_history, read_stamped_run, read_task, read_worker};
 use crate::session::{Began, Call, Param, Session};
 use crate::text::Sql;
-use crate::write::{Rest, Table, goes_on};
+use crate::write::{Rest, Table, goes_on, has_done_nothing, waits_first};
 use durably_kernel::{Place, RunId, RunStatus, TaskState, Timestamp, WorkerId};
 use durably_store::rows::{At, Mark, Row, RunRecord, State, UNREAD_MAX, WorkerRecord};
 use std::collections::btree_map::Entry;
@@ -383,6 +383,8 @@ impl<'s, S: Session> Work<'s, S> {
 /// What has changed, by the statement that writes it.
 #[derive(Default)]
 struct Tables {
+    begun_runs: Table,
+    first_turns: Table,
     new_runs: Table,
     new_tasks: Table,
     runs: Table,
@@ -397,8 +399,17 @@ struct Tables {
 
 impl Tables {
     fn new_run(&mut self, record: &RunRecord, trace: Option<&str>) -> Result<(), Trouble> {
-        self.new_runs.new_run(record, trace)?;
-        record.rows.values().try_for_each(|row| self.new_tasks.task(record, row, trace))
+        match has_done_nothing(record) {
+            true => self.begun_runs.begun_run(record, trace),
+            false => self.new_runs.new_run(record, trace)?,
+        }
+        for row in record.rows.values() {
+            match waits_first(row) {
+                true => self.first_turns.first_turn(record, row, trace),
+                false => self.new_tasks.task(record, row, trace)?,
+            }
+        }
+        Ok(())
     }
 
     /// Whether the run itself is written, and stamped.
@@ -435,6 +446,8 @@ impl Tables {
 
     fn calls(self, stamp: i64) -> impl Iterator<Item = Call> {
         let calls = [
+            self.begun_runs.call_with(Sql::RunsBegin, stamp),
+            self.first_turns.call(Sql::TasksBegin),
             self.new_runs.call_with(Sql::RunsInsert, stamp),
             self.runs.call_with(Sql::RunsSave, stamp),
             self.heads.call_with(Sql::RunsHead, stamp),

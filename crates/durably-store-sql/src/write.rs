@@ -4,7 +4,9 @@ use crate::error::Trouble;
 use crate::field::{json, stored, stored_millis};
 use crate::session::{Call, Param};
 use crate::text::Sql;
-use durably_kernel::{LastError, Payload, Place, RunId, RunStatus, Timestamp, Waits};
+use durably_kernel::{
+    LastError, Payload, Place, RunId, RunStatus, TaskKind, TaskState, Timestamp, Waits,
+};
 use durably_store::rows::{Entry, Row, RunRecord};
 use durably_store::{DeadLetterRow, Parked, RunCommit};
 use uuid::Uuid;
@@ -100,6 +102,45 @@ impl Table {
         self.rows += 1;
     }
 
+    /// A run that begins and has done nothing yet ([`has_done_nothing`]).
+    pub(crate) fn begun_run(&mut self, record: &RunRecord, trace: Option<&str>) {
+        self.next = 0;
+        self.known_by(record, trace);
+        self.int(stored(record.head.0));
+        self.int(stored(record.turn_counter));
+        self.time(Some(record.created_at));
+        self.rows += 1;
+    }
+
+    fn known_by(&mut self, record: &RunRecord, trace: Option<&str>) {
+        let (new, identity) = (&record.new, &record.new.identity);
+        self.id(identity.id.0);
+        self.words(identity.tenant.as_str());
+        self.words(new.workflow_type.as_str());
+        self.int(record.version.map(i64::from));
+        self.words(identity.queue.as_str());
+        self.int(i64::from(identity.priority));
+        self.text(new.check.key.clone());
+        self.words(&new.check.input_hash);
+        self.payload(new.attributes.as_ref());
+        self.text(trace.map(str::to_owned));
+    }
+
+    /// A first turn that waits to be claimed ([`waits_first`]).
+    pub(crate) fn first_turn(&mut self, record: &RunRecord, row: &Row, trace: Option<&str>) {
+        self.next = 0;
+        self.id(record.new.identity.id.0);
+        self.words(&row.name);
+        self.int(i64::from(row.version));
+        self.words(row.queue.as_str());
+        self.words(record.new.identity.tenant.as_str());
+        self.int(i64::from(row.priority));
+        self.int(stored(row.seq.0));
+        self.int(stored(row.order));
+        self.text(trace.map(str::to_owned));
+        self.rows += 1;
+    }
+
     /// A run that begins.
     pub(crate) fn new_run(
         &mut self,
@@ -107,17 +148,7 @@ impl Table {
         trace: Option<&str>,
     ) -> Result<(), Trouble> {
         self.row(|table| {
-            let (new, identity) = (&record.new, &record.new.identity);
-            table.id(identity.id.0);
-            table.words(identity.tenant.as_str());
-            table.words(new.workflow_type.as_str());
-            table.int(record.version.map(i64::from));
-            table.words(identity.queue.as_str());
-            table.int(i64::from(identity.priority));
-            table.text(new.check.key.clone());
-            table.words(&new.check.input_hash);
-            table.payload(new.attributes.as_ref());
-            table.text(trace.map(str::to_owned));
+            table.known_by(record, trace);
             table.words(record.status.name());
             table.counters(record);
             table.parked(record.parked.as_ref());
@@ -314,6 +345,32 @@ impl Table {
             Ok(())
         })
     }
+}
+
+/// Whether a run that begins is known by its identity: all else is as it is at first.
+pub(crate) fn has_done_nothing(record: &RunRecord) -> bool {
+    record.status == RunStatus::Pending
+        && (record.inbox_last, record.inbox_used) == (0, 0)
+        && record.parked.is_none()
+        && record.waits == Waits::Any
+        && record.retries == 0
+        && record.last_error.is_none()
+        && record.started_at.is_none()
+        && record.ended_at.is_none()
+}
+
+/// Whether a row is a run's first turn, as it waits to be claimed: all else is as it is at first.
+pub(crate) fn waits_first(row: &Row) -> bool {
+    row.kind == TaskKind::Turn
+        && row.place == Place::TURN
+        && row.state == TaskState::Ready
+        && row.fresh
+        && row.target.is_empty()
+        && row.number.0 == 0
+        && (row.attempt, row.deaths) == (0, 0)
+        && row.losses.is_empty()
+        && (row.watched.is_none() && row.due.is_none() && row.owner.is_none())
+        && (row.input.is_none() && row.options.is_none() && row.details.is_none())
 }
 
 /// Whether a worker goes on from one task to the next of the same kind: most columns are as they

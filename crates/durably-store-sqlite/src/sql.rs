@@ -167,6 +167,7 @@ mod tests {
         let (_folder, conn) = database();
         let scans = [
             ("durable_schema", "schema_load"),
+            ("durable_workers", "workers_ahead"),
             ("durable_workers", "workers_alive"),
             ("durable_workers", "workers_all"),
             ("durable_workers", "workers_count"),
