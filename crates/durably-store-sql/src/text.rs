@@ -173,6 +173,7 @@ statements! {
         RunsBegin = "runs_begin";
         RunsByKeys = "runs_by_keys";
         RunsByStatus = "runs_by_status";
+        RunsEnd = "runs_end";
         RunsHead = "runs_head";
         RunsInsert = "runs_insert";
         RunsLock = "runs_lock";

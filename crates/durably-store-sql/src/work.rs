@@ -11,7 +11,7 @@ use crate::kept::{Kept, holds};
 use crate::record::{read_entry, read_history, read_stamped_run, read_task, read_worker};
 use crate::session::{Began, Call, Param, Session};
 use crate::text::Sql;
-use crate::write::{Rest, Table, goes_on, has_done_nothing, waits_first};
+use crate::write::{Rest, Table, begins_plainly, goes_on, waits_first};
 use durably_kernel::{Place, RunId, RunStatus, TaskState, Timestamp, WorkerId};
 use durably_store::rows::{At, Mark, Row, RunRecord, State, UNREAD_MAX, WorkerRecord};
 use std::collections::btree_map::Entry;
@@ -389,6 +389,7 @@ struct Tables {
     new_tasks: Table,
     runs: Table,
     heads: Table,
+    ends: Table,
     deletes: Table,
     puts: Table,
     steps: Table,
@@ -399,7 +400,7 @@ struct Tables {
 
 impl Tables {
     fn new_run(&mut self, record: &RunRecord, trace: Option<&str>) -> Result<(), Trouble> {
-        match has_done_nothing(record) {
+        match begins_plainly(record) {
             true => self.begun_runs.begun_run(record, trace),
             false => self.new_runs.new_run(record, trace)?,
         }
@@ -436,9 +437,11 @@ impl Tables {
                 self.deletes.at(run, *place);
             }
         }
-        match before.rest == Rest::of(record) {
+        let rest = Rest::of(record);
+        match before.rest == rest {
             _ if !stamped => {}
             true => self.heads.head(record),
+            false if before.rest.only_ends(&rest) => self.ends.end(record),
             false => self.runs.run(record)?,
         }
         Ok(stamped)
@@ -451,6 +454,7 @@ impl Tables {
             self.new_runs.call_with(Sql::RunsInsert, stamp),
             self.runs.call_with(Sql::RunsSave, stamp),
             self.heads.call_with(Sql::RunsHead, stamp),
+            self.ends.call_with(Sql::RunsEnd, stamp),
             self.new_tasks.call(Sql::TasksInsert),
             self.deletes.call(Sql::TasksDelete),
             self.puts.call(Sql::TasksPut),

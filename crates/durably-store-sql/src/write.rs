@@ -102,13 +102,15 @@ impl Table {
         self.rows += 1;
     }
 
-    /// A run that begins and has done nothing yet ([`has_done_nothing`]).
+    /// A run that begins as most do ([`begins_plainly`]).
     pub(crate) fn begun_run(&mut self, record: &RunRecord, trace: Option<&str>) {
         self.next = 0;
         self.known_by(record, trace);
         self.int(stored(record.head.0));
         self.int(stored(record.turn_counter));
         self.time(Some(record.created_at));
+        self.time(record.started_at);
+        self.words(record.status.name());
         self.rows += 1;
     }
 
@@ -165,6 +167,16 @@ impl Table {
         self.next = 0;
         self.id(record.new.identity.id.0);
         self.int(stored(record.head.0));
+        self.rows += 1;
+    }
+
+    /// A run that ended ([`Rest::only_ends`]).
+    pub(crate) fn end(&mut self, record: &RunRecord) {
+        self.next = 0;
+        self.id(record.new.identity.id.0);
+        self.int(stored(record.head.0));
+        self.words(record.status.name());
+        self.time(record.ended_at);
         self.rows += 1;
     }
 
@@ -347,15 +359,13 @@ impl Table {
     }
 }
 
-/// Whether a run that begins is known by its identity: all else is as it is at first.
-pub(crate) fn has_done_nothing(record: &RunRecord) -> bool {
-    record.status == RunStatus::Pending
-        && (record.inbox_last, record.inbox_used) == (0, 0)
+/// Whether a run that begins has nothing to say but what it is known by and how far it is.
+pub(crate) fn begins_plainly(record: &RunRecord) -> bool {
+    (record.inbox_last, record.inbox_used) == (0, 0)
         && record.parked.is_none()
         && record.waits == Waits::Any
         && record.retries == 0
         && record.last_error.is_none()
-        && record.started_at.is_none()
         && record.ended_at.is_none()
 }
 
@@ -400,7 +410,7 @@ pub(crate) fn goes_on(before: &Row, row: &Row) -> bool {
 }
 
 /// What is written of a run beside its head.
-#[derive(PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Rest {
     version: Option<u32>,
     status: RunStatus,
@@ -414,6 +424,12 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
+    /// Whether the run has ended since, and nothing else is different.
+    pub(crate) fn only_ends(&self, after: &Rest) -> bool {
+        let (status, times) = (after.status, (self.times.0, after.times.1));
+        status.has_ended() && Rest { status, times, ..self.clone() } == *after
+    }
+
     pub(crate) fn of(record: &RunRecord) -> Rest {
         Rest {
             version: record.version,
