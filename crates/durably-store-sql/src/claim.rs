@@ -162,6 +162,16 @@ impl Claims {
     ) -> Result<OfLevel, Trouble> {
         let circle = circle(work, tops, cursor.as_ref(), most, known).await?;
         let mut lanes = lanes(work, tops, &circle, most, known).await?;
+        let emptied = lanes.iter().filter(|lane| lane.floor.is_some() && lane.seen.is_empty());
+        let mut forgot = false;
+        for lane in emptied {
+            known.forget(lane.key, tops.level, &lane.tenant);
+            forgot = true;
+        }
+        if forgot {
+            // They stood in the circle in the place of others.
+            return Ok(OfLevel { taken: Vec::new(), forgot });
+        }
         let rounds = plan(&circle, &mut lanes, most);
         let mut locked = lock(work, tops.level, &lanes).await?;
         let (mut taken, mut orders) = (Vec::new(), vec![BTreeSet::new(); lanes.len()]);
@@ -175,17 +185,8 @@ impl Claims {
             taken.push(at);
         }
         let most = work.order_before(self.margin);
-        let mut forgot = false;
-        for (lane, taken) in lanes.iter().zip(&orders) {
-            match lane.seen.is_empty() {
-                false => {
-                    known.set(lane.key, tops.level, &lane.tenant, lane.next_floor(taken, most));
-                }
-                true => {
-                    forgot |= lane.floor.is_some();
-                    known.forget(lane.key, tops.level, &lane.tenant);
-                }
-            }
+        for (lane, taken) in lanes.iter().zip(&orders).filter(|(lane, _)| !lane.seen.is_empty()) {
+            known.set(lane.key, tops.level, &lane.tenant, lane.next_floor(taken, most));
         }
         if !taken.is_empty() {
             // Later statements of this claim must not meet them again.
@@ -198,7 +199,7 @@ impl Claims {
 /// What one look at a level came to.
 struct OfLevel {
     taken: Vec<At>,
-    /// Lanes that were known had nothing: they are looked for anew.
+    /// Lanes that were known had nothing: all is looked for anew.
     forgot: bool,
 }
 

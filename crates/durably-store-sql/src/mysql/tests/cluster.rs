@@ -37,7 +37,6 @@ async fn record(nodes: &[String; 2], node: &str) {
 }
 
 #[tokio::test]
-#[ignore = "starts a cluster, which may take minutes: `./scripts/cluster-test galera` runs it"]
 async fn all_write_to_the_node_that_is_recorded() {
     let galera = Galera::start(2, &ServerOptions::default()).expect("a cluster");
     let [first, second] = galera.nodes() else { panic!("two nodes") };
